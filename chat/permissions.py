@@ -18,7 +18,7 @@ from projects.models import Membership
 
 
 def sessions_for(user, token=None):
-    """Return the sessions that `user` may read, only of the token's project if it has one."""
+    """Return the sessions that `user` may read. A token for one project allows only that one's."""
     sessions = Session.objects.visible_to(user)
     if token is not None and token.project_id:
         sessions = sessions.filter(project_id=token.project_id)
@@ -34,7 +34,7 @@ def session_for_reading(user, pk, token=None, slug: str | None = None) -> Sessio
 
 
 def session_for_writing(user, pk, token=None, slug: str | None = None) -> Session:
-    """Return the session as `session_for_reading`, for owners and editors of its project.
+    """Like `session_for_reading`, but only for owners and editors of the project.
 
     Raises `ProjectArchivedError`.
     """
@@ -71,7 +71,7 @@ _writable_sessions = PreparedObjects(_make_writable_query, int, UUID)
 
 
 def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:
-    """Return the session for its creator, as long as they may write, and for owners.
+    """Return the session if `user` owns its project, or is its creator with write access.
 
     Raises `ProjectArchivedError`.
     """
@@ -89,7 +89,7 @@ def deleted_session_for_managing(user, pk, token=None) -> Session:
     """
     deleted = Session.objects.exclude(deleted_at=None).select_related("project")
     session = deleted.filter(pk=pk).first()
-    # Looked for also without a session: a missing one takes as many queries as a forbidden one.
+    # Queried in any case, so that a missing session takes as many queries as a forbidden one.
     member = permissions.membership(user, session.project.slug if session else "", token=token)
     if session is None:
         raise Http404
@@ -133,7 +133,7 @@ def require_chat(session: Session) -> Session:
 def require_open(session: Session) -> Session:
     """Return the session. Raises Http404 for notes and for a closed chat.
 
-    The page of a closed chat has no form, so this concerns pages that were open before.
+    The page of a closed chat has no form: such requests come from pages that were loaded before.
     """
     require_chat(session)
     if session.status == SessionStatus.CLOSED:
@@ -144,7 +144,7 @@ def require_open(session: Session) -> Session:
 def message_for_reading(user, pk, token=None) -> Message:
     """Return the message `pk` with its author, in a session that `user` may read, or Http404."""
     message = Message.objects.select_related("author").filter(pk=pk).first()
-    # Looked for also without a message: a missing one takes as many queries as a forbidden one.
+    # Queried in any case, so that a missing message takes as many queries as a forbidden one.
     session = session_for_reading(user, message.session_id if message else new_id(), token)
     if message is None:
         raise Http404
@@ -153,7 +153,7 @@ def message_for_reading(user, pk, token=None) -> Message:
 
 
 def message_for_writing(user, pk, token=None) -> Message:
-    """Return the message as `message_for_reading`, in a session that `user` may write to."""
+    """Like `message_for_reading`, but only in a session that `user` may write to."""
     message = message_for_reading(user, pk, token)
     permissions.project_for_writing(user, message.session.project.slug, token)
     return message
@@ -169,6 +169,10 @@ def message_for_changing(user, pk, token=None) -> Message:
 
 
 def may_change(member: Membership, message: Message) -> bool:
-    """Return whether `member` may edit and delete `message`: their own, or one of no user."""
+    """Return whether `member` may edit and delete `message`.
+
+    Owners may change every message. Other writers may change their own and those of other roles
+    than `user`.
+    """
     own = message.role != Role.USER or message.author_id == member.user_id
     return member.role == MemberRole.OWNER or (member.may_write and own)

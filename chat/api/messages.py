@@ -67,8 +67,8 @@ class MessageFilter(filters.FilterSet):
 
 
 class MessageListView(generics.ListAPIView):
-    """The messages of a conversation, in order. A deleted message has no content. A cleared
-    conversation begins with the first message after that.
+    """The messages of a conversation, in order. A deleted message has no content. If the
+    conversation was cleared, the list begins with the first message after the clearing.
     """
 
     queryset = Message.objects.none()
@@ -94,7 +94,11 @@ class MessageListView(generics.ListAPIView):
     @extend_schema(request=NewMessageSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(repeat_answer)
     def post(self, request, pk):
-        """Post a message. The reply is awaited, or streamed as events if those are accepted."""
+        """Post a message.
+
+        The response is sent when the reply is complete, or streams it as server-sent events if the
+        client accepts `text/event-stream`.
+        """
         session = session_for_posting(request, pk)
         serializer = NewMessageSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -114,7 +118,9 @@ class MessageListView(generics.ListAPIView):
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Store a message from another system; without an author, a user's message is by `user`."""
+    """Store a message without generating a reply. With the role `user` and no `author`, `user` is
+    the author.
+    """
     fields.pop("reply")
     own = not author and fields.get("role", Role.USER) == Role.USER
     # Without images, the transaction of `post_message` is enough.
@@ -217,8 +223,8 @@ class RegenerateView(APIView):
 
 
 class RerunView(APIView):
-    """Replace a user's message and reply to the new text. The original and its replies stay, as a
-    branch.
+    """Create an edited version of a user's message and generate a reply to it. The original and its
+    replies remain as a branch.
     """
 
     rate = "replies"
@@ -258,7 +264,7 @@ class StopView(APIView):
 
 
 class ReceiptView(APIView):
-    """The contents of a reply's prompt, by id and revision."""
+    """The items in a reply's prompt: their ids and revisions, without text."""
 
     @extend_schema(responses=ReceiptSerializer)
     def get(self, request, pk) -> Response:
@@ -300,8 +306,8 @@ class ReplyStreamView(APIView):
         responses={(200, MEDIA_TYPE): EVENTS, 204: None},
     )
     def get(self, request, pk) -> HttpResponseBase:
-        """Stream events `delta`, and `done` or `error` at the end. After the end, the response is
-        204.
+        """Stream events `delta`, and `done` or `error` at the end. If
+        `Last-Event-ID` is the id of the last event, the response is 204.
         """
         message = permissions.message_for_reading(request.user, pk, request.auth)
         return resume_stream(request, message)

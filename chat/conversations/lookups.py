@@ -1,5 +1,5 @@
-"""Answers of a model that may look things up: Strata runs the calls of its own tools, and asks the
-model again with the results.
+"""Tool-call loop of a reply: runs the model's calls of Strata's tools and sends the results back to
+the model.
 """
 
 import time
@@ -20,9 +20,9 @@ from projects.core.database import in_thread
 from projects.core.errors import DomainError, NotFoundError
 from projects.core.text import storable
 
-# A result of fewer tokens shows nothing.
+# With less room than this, no further call is run: a shorter result would be useless.
 MIN_RESULT_TOKENS = 150
-# The characters of a lookup's arguments that are stored, and of the reason why it was refused.
+# Maximum length of the stored arguments of a lookup, and of its stored error.
 MAX_STORED_CHARS = 1_000
 LIMIT_REACHED = (
     f"At most {tools.MAX_CALLS} calls of tools are possible in a reply. Answer now with what you "
@@ -42,10 +42,10 @@ class LookupsChanged:
 
 @dataclass
 class LookupLoop:
-    """The requests of one reply.
+    """The model requests of one reply, and the lookups between them.
 
-    `store` is called in a thread before and after each lookup; its caller keeps `lookups` and the
-    receipt, so that a reply whose process dies shows what it had read.
+    `store` is called in a thread before and after each lookup. It saves `lookups` and the receipt,
+    so that they are known even if the process dies during the reply.
     """
 
     turn: Turn
@@ -66,7 +66,7 @@ class LookupLoop:
         options: ReplyOptions,
         store: Callable[["LookupLoop"], None] = lambda loop: None,
     ) -> "LookupLoop":
-        """Build the prompt and return the loop for it. Call it in a thread, as
+        """Build the prompt and return the loop for it. Call it in a thread, like
         `providers.get_provider`.
         """
         offered = tools.tools_for(turn, options.openai_params)
@@ -137,8 +137,8 @@ class LookupLoop:
         return replace(self.options, openai_params=params, own_tools=declarations)
 
     def _own_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-        """Return the calls that Strata answers: none if one of the client's tools is called, since
-        the answers of all calls belong together.
+        """Return the calls that Strata runs. If any call is for one of the client's tools, return
+        none: the results of all calls must be sent together.
         """
         if not self.offered:
             return ()

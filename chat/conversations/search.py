@@ -42,7 +42,7 @@ def _search_visible(query: str) -> QuerySet[Message]:
 
 def search_messages(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
     """Filter by final messages with all words of `query`; the last word may be a prefix."""
-    # As in TEXT_VECTOR, "<" begins no tag.
+    # As in TEXT_VECTOR: PostgreSQL would parse "<" as the start of a tag.
     words = query.replace("<", " ").split()[:MAX_QUERY_WORDS]
     # Quoted, so that PostgreSQL's parser splits the words.
     words = [word.replace("\\", "\\\\").replace("'", "''") for word in words]

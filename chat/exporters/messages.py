@@ -32,8 +32,8 @@ def iter_active_path(session: Session) -> Iterator[Message]:
 
 
 def _messages_of(session: Session) -> MessageQuerySet:
-    # By project too, because the index begins with it. `session.messages` would query the session
-    # of each message again if not all columns are read.
+    # By project too, because it is the first column of the index. With `only()`,
+    # `session.messages` would run one more query for each message.
     return Message.objects.filter(project=session.project_id, session=session.pk)
 
 

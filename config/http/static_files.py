@@ -19,7 +19,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.templatetags.static import static
 
-# The sources whose imports are put into one file of the same name.
+# Entry points. Each is bundled with its imports into one file of the same name.
 ENTRIES = ("js/strata.js", "js/account.js", "css/strata.css")
 _JS_IMPORT = re.compile(r'^import (?:(\{[^}]*\}) from )?"\./([\w-]+\.js)";$', re.MULTILINE)
 _JS_EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
@@ -37,8 +37,9 @@ def bundle(entry: Path) -> str:
 
 
 def _modules(module: Path, seen: set[str]) -> Iterator[str]:
-    """Yield the modules that `module` imports, and then itself, in the order in which browsers run
-    them. Each is a function, so that names stay its own, and returns what it exports.
+    """Yield the source of each module that `module` imports, then that of `module`, in the order in
+    which browsers run them. Each is wrapped in a function that keeps its names local and returns
+    its exports.
     """
     seen.add(module.name)
     text = module.read_text()
@@ -92,7 +93,7 @@ class BundleFinder(BaseFinder):
 
 
 def other_release(request: HttpRequest, path: str) -> HttpResponseBase:
-    """Redirect to the present file, from the page of another release or from an unhashed path."""
+    """Redirect a URL of another release, or one without a release, to the current file."""
     url = static(_RELEASE.sub("", path))
     if url == request.path:
         raise Http404

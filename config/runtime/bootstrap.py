@@ -27,15 +27,16 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
     """
     if settings.HTTPS and not settings.ALLAUTH_TRUSTED_PROXY_COUNT:
         print_line(
-            "STRATA_URL is https:// and STRATA_TRUSTED_PROXIES is 0: behind a proxy that ends TLS,"
-            " every page redirects to itself. Set it to the number of proxies."
+            "STRATA_URL begins with https://, but STRATA_TRUSTED_PROXIES is 0. Behind a proxy that"
+            " terminates TLS, every page redirects to itself. Set STRATA_TRUSTED_PROXIES to the"
+            " number of proxies."
         )
     if settings.DATABASE_URL:
         wait_for_database()
     migrate()
     if settings.SEARCH_LANGUAGE not in (known := search_languages()):
         raise CommandError(
-            f"STRATA_SEARCH_LANGUAGE takes a text search configuration of PostgreSQL: "
+            f"STRATA_SEARCH_LANGUAGE must be one of PostgreSQL's text search configurations: "
             f"{', '.join(known)}"
         )
     if settings.CELERY_BROKER_URL.startswith("pgmq"):
@@ -86,8 +87,10 @@ def create_first_user(print_line: Print) -> None:
         return
     password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
     users.create_superuser("admin", password=password)
-    shown = "the one in STRATA_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
-    print_line(f"Sign in as admin. The password, shown only this once: {shown}")
+    if settings.ADMIN_PASSWORD:
+        print_line("Sign in as admin with the password in STRATA_ADMIN_PASSWORD")
+    else:
+        print_line(f"Sign in as admin. The password, shown only this once: {password}")
 
 
 def create_demo_project(print_line: Print) -> None:

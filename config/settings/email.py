@@ -12,7 +12,7 @@ def mail_settings(address: str) -> dict[str, Any]:
     """Return Django's settings for smtp+tls://USER:PASSWORD@HOST:PORT, smtps://… or smtp://….
 
     smtp+tls upgrades a plain connection, smtps encrypts from the start, and console:// prints mail.
-    Special characters of the password, such as @, are percent-encoded. Raises `ValueError`.
+    Special characters in the password, such as @, must be percent-encoded. Raises `ValueError`.
     """
     parts = urlsplit(address)
     if parts.scheme == "console":

@@ -17,7 +17,7 @@ class FileVariables(Variables):
         "STRATA_S3_BUCKET",
         "",
         "the name of a bucket",
-        "A bucket for images and imports. Its keys are `AWS_ACCESS_KEY_ID` and "
+        "An S3 bucket for images and imports. Its credentials are `AWS_ACCESS_KEY_ID` and "
         "`AWS_SECRET_ACCESS_KEY`.",
         example="strata",
         shown_default="the data folder",
@@ -82,7 +82,10 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
 
 _env = load(FileVariables)
 if _env.s3_endpoint and not _env.s3_bucket:
-    raise SystemExit("strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT")
+    raise SystemExit(
+        "strata: STRATA_S3_ENDPOINT is set, but STRATA_S3_BUCKET is not. "
+        "Set it to the name of a bucket on that server."
+    )
 # boto3 reads the keys itself.
 for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
     read_secret(_name)
@@ -96,7 +99,7 @@ STORAGES: dict[str, dict[str, object]] = {
     else {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# The forget requests, which a restore of an older backup repeats.
+# The log of forget requests. `restore` applies it to the restored data.
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
@@ -113,14 +116,14 @@ STATICFILES_FINDERS = [
 
 
 def static_release() -> str:
-    """Return a digest of the static files: of their text, or of the version of their package."""
+    """Return a digest of Strata's static files and of the versions of the packages with more."""
     digest = hashlib.sha256(repr((django.VERSION, version("drf-spectacular-sidecar"))).encode())
     for path in sorted((BASE_DIR / "static").rglob("*.*")):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-# Browsers keep static files for good: another release has other addresses.
+# Browsers cache static files permanently, because each release has its own URLs.
 STATIC_URL = "static/" if DEBUG else f"static/{static_release()}/"
 WHITENOISE_IMMUTABLE_FILE_TEST = "^(?!)" if DEBUG else "."
 # Serve files from the source folders, so that `collectstatic` is not needed.

@@ -34,7 +34,7 @@ class ServerVariables(Variables):
         "the path of a folder",
         "Database, attachments, and secrets made on the first start.",
         example="/srv/strata",
-        shown_default="`var/`, or a folder of the user in the installed package",
+        shown_default="`var/` in a checkout; the user's data folder for the installed package",
         in_readme=True,
     )
     port: int = var(
@@ -50,9 +50,9 @@ class ServerVariables(Variables):
         "STRATA_URL",
         "",
         "an address without a path, https://strata.example.org",
-        "The address at which people reach the server. Links in mail, invitations and the API "
-        "begin with this address, by default with the host of the request. With `https://`, "
-        "cookies, redirects and HSTS require TLS.",
+        "The address at which people reach the server: the base of links in mail, invitations "
+        "and the API. By default, links use the host of the request. With `https://`, cookies, "
+        "redirects and HSTS require TLS.",
         example="https://strata.example.org",
         in_readme=True,
     )

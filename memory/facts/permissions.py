@@ -35,7 +35,10 @@ def facts_for(member: Membership) -> FactQuerySet:
 
 
 def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
-    """Return the fact in any state, with its end. Raises Http404."""
+    """Return the fact in any state. A supported fact has the end of its validity, `until`.
+
+    Raises Http404.
+    """
     rows = facts_for(member).current().select_related("user", "project")
     return rows.with_validity().filter(pk=pk).first() or get_object_or_404(rows, pk=pk)
 
@@ -43,8 +46,8 @@ def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
 def may_decide(member: Membership, fact: Fact) -> bool:
     """Return whether `member` may approve, reject, hide or show `fact`.
 
-    Owners may. A fact about one user is decided by that user; a proposed fact whose only sources
-    are in a private session by its creator, since nobody else has read it.
+    Usually, owners decide. That user decides about a fact about one user. If all sources of a
+    proposed fact are in private sessions, their creator decides, since nobody else has read them.
     """
     if fact.user_id is not None:
         return fact.user_id == member.user_id
@@ -63,8 +66,8 @@ def topic_history(member: Membership, fact: Fact) -> FactQuerySet:
 def contradictions(member: Membership) -> list[list[Fact]]:
     """Return groups of facts of one topic that contradict each other.
 
-    Two facts contradict each other if they begin at the same time, or if one begins before the end
-    that somebody entered for the other.
+    Two facts contradict each other if they begin at the same time, or if one begins within the
+    period of the other, and somebody entered the end of that period.
     """
     others = (
         Fact.objects.supported()
@@ -92,7 +95,7 @@ def readable_sources(
 ) -> dict[UUID | None, list[FactSource]]:
     """Return the sources that the member may read, with their messages, by fact, in one query.
 
-    An earlier version has the sources of its fact.
+    Earlier versions have no sources of their own: look up the id of their fact (`earlier_of_id`).
     """
     ids = {fact if isinstance(fact, UUID) else fact.earlier_of_id or fact.pk for fact in facts}
     rows = FactSource.objects.filter(

@@ -98,7 +98,9 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
 
 @dataclass(frozen=True)
 class PreviousSummary:
-    """The summary of the range before, which is context for the next; empty if there is none."""
+    """The summary of the preceding range, passed to the summariser as context. Empty if there is
+    none.
+    """
 
     entry: UUID | None = None
     revision: int = 0
@@ -123,7 +125,7 @@ def review_reason(
     """Return why a person has to see the summary first; None if it may be live.
 
     The extractive summariser quotes, and a private session must not be quoted to others without
-    review. `before` is the reason why the replaced text awaited review, if nobody has reviewed it.
+    review. `before` is the review reason of the replaced text, or empty if it was reviewed.
     """
     if reads_like_instructions(summary):
         return ReviewReason.INSTRUCTIONS
@@ -255,7 +257,7 @@ class SummaryJob:
         return entry
 
     def _delete(self, entry: Entry) -> None:
-        # After the deletion, nothing records that the digests above used this entry.
+        # It removes the links to the digests above, so callers withhold those first.
         self._record(ActivityVerb.DISSOLVED, entry)
         extraction.remove_sources(entry.fact_sources.filter(project=entry.project_id))
         delete_rows(Entry.objects.filter(project=entry.project_id, pk=entry.pk))
@@ -284,7 +286,7 @@ class SummaryJob:
         return rows.first() if unchanged else None
 
     def _set_losses(self, entry: Entry, session: Session) -> None:
-        """Set what the messages contain and the entry lacks; only its number in a private chat."""
+        """Set `losses` and `particulars`. In a private chat, store only the number of losses."""
         listed = self.audit.listed()
         if session.visibility == Visibility.PRIVATE:
             listed = losses.without_texts(listed)
@@ -320,7 +322,7 @@ class SummaryJob:
 
 
 def propose_imported(session: Session, messages: list[Message], source: str) -> None:
-    """Create an entry that waits for review for each of `messages`.
+    """For each of `messages`, create an entry that waits for review.
 
     `messages` are the last of `session`, which is locked. The summariser skips them. No entry is
     created if earlier messages still wait for a summary: because coverage has no gaps, the new

@@ -13,7 +13,7 @@ from uuid import UUID
 
 # The mark of a list or of a heading at the start of a line.
 _MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
-# Between the speaker and the words of a quotation, and after them.
+# The text between the speaker and the quoted words, and the text after them.
 _OPENING, _CLOSING = ": “", "”"
 MAX_SPEAKER_CHARS = 60
 
@@ -25,8 +25,8 @@ class Line:
     `day` is the local day of its first source, in the zone of the entry. `speaker` is the name in
     front of a quotation, "" for a line that a model or a person wrote. `sources` are the ids of the
     messages that the line rests on; without them, it rests on the entry as a whole. `score` is the
-    salience of a quotation, which is comparable within a project, or is derived from the rank.
-    `until` is not stored: the day on which another fact ended the one that the line states.
+    salience of a quotation, comparable within a project; for other lines, it is derived from the
+    rank. `until` is the day on which another fact replaced the one in this line. It is not stored.
     """
 
     text: str
@@ -102,7 +102,7 @@ def _split_quotation(bullet: str) -> tuple[str, str]:
 
 
 def rank_score(place: int) -> float:
-    """Return the score of the line at `place`, from 0, in a list without scores of its own.
+    """Return the score of the line at index `place` in a list whose lines have no scores.
 
     The first line counts as much as a good quotation, later lines less.
     """
@@ -110,7 +110,7 @@ def rank_score(place: int) -> float:
 
 
 def edited(lines: Sequence[Line], text: str, day: date) -> list[Line]:
-    """Return the lines of `text`, which somebody wrote from `lines`.
+    """Return the lines of `text`, an edited version of `lines`.
 
     A line that is unchanged keeps its sources.
     """
@@ -119,7 +119,7 @@ def edited(lines: Sequence[Line], text: str, day: date) -> list[Line]:
 
 
 def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: date) -> list[Line]:
-    """Return the lines of `text`, in which `mark` replaced every `passage` of `lines`."""
+    """Return `lines` with `mark` in place of every `passage`. `text` is their text after that."""
     new = [
         replace(
             line,

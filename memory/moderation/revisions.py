@@ -27,8 +27,8 @@ class EntryText:
 def entry_texts(entry: Entry) -> list[EntryText]:
     """Return the texts of an entry, the present one first; none while it is withheld.
 
-    The texts of a private session's entry are for the session's creator: they may contain text
-    that was removed before the entry was approved.
+    For an entry of a private session, callers must show them only to the session's creator: earlier
+    texts may contain passages that were removed before approval.
     """
     if entry.withheld:
         return []

@@ -23,7 +23,7 @@ FIRST_SEQ = 1
 
 
 def update_project(project: Project) -> int:
-    """Write the chunks of the facts that are not in the index as they are, and return their number.
+    """Write the chunks of facts whose chunk is missing or outdated, and return their number.
 
     Raises EmbedderError.
     """
@@ -43,7 +43,9 @@ def index_fact_now(project: Project, fact: UUID) -> None:
 
 
 def _unindexed(project: Project, embedder: Embedder) -> QuerySet[Fact]:
-    """Return the facts without a chunk of their version and language and its vector."""
+    """Return the facts without a chunk that has their version, their project's language and a
+    vector of `embedder`.
+    """
     vectors = Vector.objects.filter(project=project, embedder=embedder.name, chunk=OuterRef("pk"))
     chunks = Chunk.objects.filter(
         Exists(vectors),

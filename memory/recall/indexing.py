@@ -230,7 +230,7 @@ _ADVANCE = """
 
 
 def _advance_cursors(stretches: Iterable[SessionStretch]) -> None:
-    """Move the cursors behind the stretches; a session with more messages stays due."""
+    """Advance each cursor to the end of its stretch. A session with more messages stays due."""
     rows = [
         (
             stretch.cursor.project_id,

@@ -105,7 +105,7 @@ def _index_facts(project: Project | None) -> None:
 
 
 def _id_pages(rows: QuerySet) -> Iterator[dict[UUID, UUID]]:
-    """Return the projects of the rows by their ids, in pages in the order of the ids."""
+    """Yield pages of {row id: project id}, ordered by row id."""
     page = dict(rows.order_by("pk").values_list("pk", "project")[:PAGE_SIZE])
     while page:
         yield page
@@ -128,8 +128,8 @@ def _mark_sessions(page: dict[UUID, UUID]) -> int:
 def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
     """Return the chunks that have no vector of `embedder`, in batches of BATCH_SIZE.
 
-    They are looked up by id: for a join of all chunks with all vectors, the planner would have to
-    estimate two tables that have just been filled.
+    Vectors are looked up by chunk id: for a join of both tables, the planner's row estimates would
+    be unreliable, because the tables have just been filled.
     """
     projects = set(page.values())
     own = Vector.objects.filter(project__in=projects, chunk__in=page, embedder=embedder.name)

@@ -1,5 +1,5 @@
-"""The speakers of a search: members by username, all speakers by name, or by a form of address,
-such as *Kate* for Emi.
+"""Speaker filters of a search. A speaker is selected by username (members), by name, or by the name
+that others call them (the speaker Emi is called *Kate*).
 """
 
 import re
@@ -15,7 +15,7 @@ from memory.recall.search import RecallScope
 from projects.core.text import storable
 
 MAX_NAME_CHARS = 150
-# The excerpts with the name that are read.
+# Maximum number of chunks with the name that are read.
 MAX_ADDRESSES = 500
 MAX_ADDRESS_CHARS = 1_000
 # Two answers of a speaker show that the name is theirs.
@@ -51,9 +51,9 @@ _HAS_SPEAKER = """
 
 
 def speaker_filters(name: str) -> dict[str, Any]:
-    """Return the filters of a RecallScope for the user or the speaker `name`; none for no name.
+    """Return the filters of a RecallScope for the user or the speaker `name`.
 
-    A name without a user is the name of an imported speaker, or of nobody.
+    An empty name has none. A name without a user is the name of an imported speaker, or of nobody.
     """
     name = storable(name).strip()[:MAX_NAME_CHARS]
     if not name:
@@ -63,11 +63,11 @@ def speaker_filters(name: str) -> dict[str, Any]:
 
 
 def resolve_alias(scope: RecallScope) -> RecallScope:
-    """Return `scope` with the speaker that the name is a form of address of, if there is one.
+    """Return `scope` with the speaker whom others call by its name, as `alias_of`, if there is one.
 
-    It is the speaker who answers most of the messages that address the name, at least two of them.
-    Only what the viewer may read counts, and what is forgotten does not. A name of a speaker is no
-    form of address.
+    This is the speaker who most often answers messages that address the name: at least twice, and
+    more often than any other speaker. Only messages that the viewer may read are counted. If a
+    speaker has this name, `scope` is returned unchanged.
     """
     if not scope.speaker.isalpha():
         return scope

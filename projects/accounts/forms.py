@@ -39,7 +39,7 @@ class RelabelledForm(forms.Form):
                 field.validators.append(MaxLengthValidator(MAX_FIELD_CHARS))
 
     def add_error(self, field: str | None, error: Any) -> None:
-        # For the second password, django-allauth itself has only this error.
+        # The only error of `password2` that django-allauth adds as a string: the passwords differ.
         is_mismatch = field == "password2" and not isinstance(error, forms.ValidationError)
         super().add_error(field, _("The passwords don’t match.") if is_mismatch else error)
 

@@ -61,7 +61,7 @@ class MemberListView(MemberBaseView, generics.ListAPIView):
 
 
 class MemberDetailView(ETagMixin, MemberBaseView, generics.RetrieveUpdateDestroyAPIView):
-    """One member of a project, which keeps at least one owner."""
+    """One member of a project. The last owner cannot be removed or get another role."""
 
     @extend_schema(responses={204: None} | INVALID_INPUT_RESPONSE)
     def delete(self, request, *args, **kwargs):

@@ -47,7 +47,9 @@ class ProjectListView(generics.ListCreateAPIView):
     def perform_create(self, serializer) -> None:
         token = self.request.auth
         if token is not None and token.project_id:
-            raise PermissionDenied("This token opens one project and cannot create another.")
+            raise PermissionDenied(
+                "This token is limited to one project and cannot create another."
+            )
         serializer.instance = create_project(self.request.user, **serializer.validated_data)
 
 

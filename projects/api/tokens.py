@@ -25,16 +25,16 @@ class ProjectSlugField(serializers.SlugRelatedField):
         return projects_for(request.user, request.auth)
 
     def to_internal_value(self, data: Any) -> Project:
-        # Other texts must not reach the query: PostgreSQL refuses NUL, and the error response
-        # could not contain a surrogate.
+        # Only slugs may reach the query: PostgreSQL rejects NUL characters, and a surrogate cannot
+        # be encoded in the error response.
         if not isinstance(data, str) or not slug_re.fullmatch(data):
             raise serializers.ValidationError("There is no such project.")
         return super().to_internal_value(data)
 
 
 class TokenSerializer(serializers.ModelSerializer):
-    """A token without its secret. A new token has at most the rights of the token of the context's
-    `request`; by default, the same rights.
+    """A token without its secret. A new token can have at most the rights of the token that
+    authenticated the request. By default it has the same rights.
     """
 
     id = serializers.UUIDField(source="public_id", read_only=True)
@@ -44,7 +44,7 @@ class TokenSerializer(serializers.ModelSerializer):
         queryset=Project.objects.none(),
         allow_null=True,
         required=False,
-        help_text="The slug of the only project that it opens. Null: all of yours.",
+        help_text="The slug of the project to which the token is limited. Null: all your projects.",
     )
     scopes = serializers.ListField(
         child=serializers.ChoiceField(SCOPES), allow_empty=False, required=False
@@ -75,11 +75,15 @@ class TokenSerializer(serializers.ModelSerializer):
         fields["scopes"] = [scope for scope in SCOPES if scope in fields["scopes"]]
         errors = {}
         if fields["project"] is None and own.project_id:
-            errors["project"] = "This token opens one project and creates tokens for that only."
+            errors["project"] = (
+                "This token is limited to one project and creates tokens for that project only."
+            )
         if set(fields["scopes"]) - set(own.scopes):
-            errors["scopes"] = f"This token may give {', '.join(own.scopes)}."
+            errors["scopes"] = f"This token can grant only {', '.join(own.scopes)}."
         if own.expiry and (fields["expiry"] is None or fields["expiry"] > own.expiry):
-            errors["expires_at"] = "Not after this token itself expires."
+            errors["expires_at"] = (
+                "A token cannot be valid for longer than the token that creates it."
+            )
         if fields["expiry"] and fields["expiry"] <= timezone.now():
             errors["expires_at"] = "This is in the past."
         if errors:
@@ -104,8 +108,8 @@ class TokenPagination(NewestFirstPagination):
 
 
 class TokenBaseView(generics.GenericAPIView):
-    """Your tokens, or those of the one project that the request's token opens. Reading them takes
-    the scope `admin` too.
+    """Your tokens. With a token for one project: your tokens for that project. Listing them
+    requires the scope `admin`, not `read`.
     """
 
     queryset = Token.objects.none()

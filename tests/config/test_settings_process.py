@@ -73,5 +73,6 @@ def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
     )
     assert process.returncode == 1
     assert process.stderr == (
-        "strata: STRATA_S3_BUCKET takes the name of a bucket of STRATA_S3_ENDPOINT\n"
+        "strata: STRATA_S3_ENDPOINT is set, but STRATA_S3_BUCKET is not. "
+        "Set it to the name of a bucket on that server.\n"
     )

@@ -379,7 +379,7 @@ def test_tokens_that_are_wrong_or_over_or_revoked_are_refused(post, owner, proje
 def test_a_token_of_all_projects_is_told_what_it_lacks(post, owner, project):
     answer = post(LIST, **headers(Token.objects.create(user=owner)[1]))
     assert answer.status_code == 403
-    assert "opens one project" in answer.json()["detail"]
+    assert "limited to one project" in answer.json()["detail"]
 
 
 def test_a_former_member_gets_404(post, editor, project):

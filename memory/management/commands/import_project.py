@@ -24,12 +24,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--owner", metavar="USERNAME", required=True, help="the owner of the new project"
         )
-        parser.add_argument("--name", help="its name here (default: the name in the file)")
+        parser.add_argument(
+            "--name", help="name of the new project (default: the name in the file)"
+        )
         parser.add_argument(
             "--members",
             action="store_true",
-            help="add the members in the file who have an account with the same name here, with "
-            "their messages, chats and blocks",
+            help="add the members in the file whose usernames exist here, and import their "
+            "messages, chats and blocks as theirs",
         )
 
     def handle(self, *, file: Path, owner: str, name: str | None, members: bool, **options) -> None:

@@ -16,13 +16,13 @@ from memory.models import EntryState
 from memory.views.layers_chart import DayRange, end_of_day
 from projects.models import Project
 
-# The maximum number of days that are drawn, and listed in the table. The others lie between them.
+# Maximum number of days in the chart, and in its table. Longer periods show evenly spaced days.
 MAX_POINTS = 120
 MAX_ROWS = 13
 MAX_TICKS = 5
 # The size of the SVG's view box, which the page scales.
 WIDTH, HEIGHT = 1000, 100
-# The share of the height that the budget takes at most, so that its line is never at the edge.
+# The chart is at least so many budgets high, so that the budget line is not at its upper edge.
 HEADROOM = 1.1
 # Longer histories have ticks with a year.
 DAYS_WITHOUT_YEAR = 300
@@ -129,7 +129,7 @@ class LayersOverTime:
 
     @property
     def data(self) -> list[dict[str, Any]]:
-        """The tokens by day, for the script that moves through them."""
+        """The tokens by day, for `as-of.js`, which shows the number of the slider's day."""
         return [{"day": point.day.isoformat(), "tokens": point.total} for point in self.points]
 
 
@@ -144,7 +144,7 @@ def layers_over_time(project: Project, days: DayRange) -> LayersOverTime | None:
 
 
 def _spread(count: int, limit: int) -> list[int]:
-    """Return at most `limit` of the first `count` numbers, evenly, with the first and the last."""
+    """Return at most `limit` evenly spaced integers from 0 to `count - 1`, with both ends."""
     if count <= limit:
         return list(range(count))
     return [round(number * (count - 1) / (limit - 1)) for number in range(limit)]
@@ -157,7 +157,7 @@ class _State(NamedTuple):
 
 
 def _totals(project: Project, moments: Iterable[datetime]) -> Iterator[Mapping[str, int]]:
-    """Yield the tokens of each layer at each moment, in ascending order.
+    """Yield the tokens of each layer at each of `moments`, which must be ascending.
 
     The tokens of an entry are those of its current text.
     """

@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -67,13 +67,14 @@ def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
     sections = list(_bounded(parsed.sections, bounds.max_text_chars))
     if not any(section.text.strip() for section in sections):
         raise ParsingError("no_text")
-    title = parsed.title or next((it.headings[0] for it in sections if it.headings), "")
-    return _encoded(replace(parsed, title=title), sections)
+    return _encoded(parsed, sections)
 
 
 def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
+    # Text without a title, such as Markdown, begins with a heading that is one.
+    headings = sections[0].headings if parsed.page_count is None else ()
     document = {
-        "title": parsed.title[:500].strip(),
+        "title": " ".join((parsed.title or "".join(headings[:1])).split())[:500],
         "page_count": parsed.page_count,
         "sections": [asdict(section) for section in sections],
         "warnings": parsed.warnings,

@@ -1,19 +1,43 @@
-"""Takes the rights of the process that parses a file: memory, time, files, network, programs."""
+"""Takes the rights of the process that parses a file: memory, time, files, network, programs.
+
+Resource limits and an audit hook hold on every system, and `kernel.py` adds what Linux offers. The
+hook sees only what Python code does: libraries in C could evade it.
+"""
 
 import os
 import resource
 import sys
+from pathlib import Path
 from typing import Any
 
+from memory.files.parsers.kernel import restrict
+
 MAX_OPEN_FILES = 64
+NICENESS = 5
+
+_REFUSED = (
+    *("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn"),
+    *("os.kill", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink"),
+    *("os.chmod", "os.chown", "os.truncate", "shutil.", "urllib.", "ftplib.", "http.", "smtplib."),
+    *("sqlite3.", "webbrowser."),
+)
 
 
-def confine(memory_bytes: int, cpu_s: int) -> None:
-    """Limit this process for good.
+def confine(memory_bytes: int, cpu_s: int) -> tuple[str, ...]:
+    """Limit this process for good; return what the kernel enforces besides resource limits.
 
-    Resource limits bound memory, processor time and written files. An audit hook refuses what
-    Python code does besides reading modules of the interpreter.
+    Afterwards it can read modules of Python and the files that are open, and nothing else.
     """
+    limit_resources(memory_bytes, cpu_s)
+    folders = library_folders()
+    sys.path[:] = [path for path in sys.path if path in folders]
+    enforced = restrict(folders)
+    sys.addaudithook(lambda event, arguments: _audit(event, arguments, folders))
+    return enforced
+
+
+def limit_resources(memory_bytes: int, cpu_s: int) -> None:
+    """Limit memory, processor time, and the files that this process writes or opens."""
     for limit, most in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_s),
@@ -23,31 +47,23 @@ def confine(memory_bytes: int, cpu_s: int) -> None:
     ):
         # The kernel sends SIGXCPU at the soft limit of time, and SIGKILL at the hard one.
         resource.setrlimit(limit, (most, most + (limit == resource.RLIMIT_CPU)))
-    roots = _library_folders()
-    sys.path[:] = [path for path in sys.path if path in roots]
-    sys.addaudithook(lambda event, arguments: _audit(event, arguments, roots))
+    os.nice(NICENESS)
 
 
-def _library_folders() -> tuple[str, ...]:
-    """Return the folders of Python's modules: the last place that the process may read."""
-    return tuple({path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix))})
+def library_folders() -> tuple[str, ...]:
+    """Return the folders of Python's modules, and not that of Strata, where its data may be."""
+    prefixes = (os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix))
+    paths = {os.path.realpath(path) for path in sys.path if Path(path).exists()}
+    return tuple(path for path in paths if path.startswith(prefixes) and "python" in path)
 
 
-_REFUSED = (
-    *("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn"),
-    *("os.kill", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink"),
-    *("os.chmod", "os.chown", "os.truncate", "os.listdir", "os.scandir", "shutil.", "urllib."),
-    *("ftplib.", "http.", "smtplib.", "sqlite3.", "webbrowser.", "ctypes.dlopen"),
-)
-
-
-def _audit(event: str, arguments: tuple[Any, ...], roots: tuple[str, ...]) -> None:
+def _audit(event: str, arguments: tuple[Any, ...], folders: tuple[str, ...]) -> None:
     if event == "open":
         path, mode = arguments[0], arguments[1]
         if isinstance(path, int):
             return
         writes = isinstance(mode, str) and set(mode) & set("wax+")
-        if writes or not os.path.realpath(os.fspath(path)).startswith(roots):
+        if writes or not os.path.realpath(os.fspath(path)).startswith(folders):
             raise PermissionError("A parser opened a file.")
     elif event.startswith(_REFUSED):
         raise PermissionError(f"A parser called {event}.")

@@ -8,7 +8,7 @@ from memory.files.parsers.documents import Parsed, ParsingBounds, Section
 from memory.files.parsers.plain_text import decode
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.{0,1000})$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FRONT_TITLE = re.compile(r"title:[ \t]*(.{1,500})$")
 MAX_HEADING_CHARS = 300
@@ -57,8 +57,8 @@ def _sections(lines: list[str]) -> Iterator[Section]:
 
 def _heading(line: str, body: list[str]) -> tuple[int, str]:
     """Return level and text of the heading that `line` is or, for an underline, ends."""
-    if match := _HEADING.match(line[:1200]):
-        return len(match[1]), match[2].rstrip("# \t")
+    if match := _HEADING.match(line):
+        return len(match[1]), line[match.end() :][:1200].strip().rstrip("#").rstrip()
     before = body[-1].strip() if body else ""
     if before and len(before) <= MAX_HEADING_CHARS and not before.startswith(("|", ">", "-", "*")):
         # Underlines belong to a paragraph of one line.

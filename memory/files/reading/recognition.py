@@ -26,6 +26,7 @@ MEDIA_TYPES = {
     "zip": "application/zip",
 }
 SAMPLE_BYTES = 65_536
+MAX_COMMENTS = 20
 PDF_MAGIC = b"%PDF-"
 # Readers accept other bytes before it. PDF 2.0, Annex I
 PDF_MAGIC_WITHIN = 1024
@@ -50,9 +51,7 @@ NAMES = {
 }
 _KINDS = {ending: kind for kind, endings in NAMES.items() for ending in endings.split()}
 
-_HTML = re.compile(
-    r"\s{0,1000}(<!--.{0,2000}?-->\s{0,100})?<(!doctype\s+html|html|head|body)\b", re.I | re.S
-)
+_HTML = re.compile(r"<(!doctype\s{1,20}html|html|head|body)\b", re.I)
 _TAG = re.compile(r"</?(html|head|body|title|div|p|table|h[1-6]|ul|span|a)\b", re.I)
 _MAIL_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,60}):([ \t]|$)")
 _MAIL_HEADERS = frozenset(
@@ -122,7 +121,7 @@ def _text(sample: bytes) -> str | None:
 
 def _text_kind(text: str, name: PurePosixPath) -> str:
     kind = _KINDS.get(name.suffix[1:] or name.name, "")
-    if _HTML.match(text):
+    if _HTML.match(_without_comments(text)):
         return "html"
     if text.startswith("<?xml"):
         return "html" if "<html" in text[:4096] else "code"
@@ -138,6 +137,15 @@ def _text_kind(text: str, name: PurePosixPath) -> str:
     if not kind:
         return "code" if text.startswith("#!") else _table_kind(text) or "text"
     return kind
+
+
+def _without_comments(text: str) -> str:
+    """Return HTML from its first tag on. Programs write comments above it."""
+    text = text.lstrip()
+    for _ in range(MAX_COMMENTS):
+        if text.startswith("<!--"):
+            text = text.partition("-->")[2].lstrip()
+    return text
 
 
 def _is_mail(text: str) -> bool:

@@ -1,10 +1,13 @@
 """Reading files of all kinds: the text, its places, and the reasons why there is none."""
 
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from memory.files.reading import UnreadableFileError, read_document, recognise
+from memory.files.reading import UnreadableFileError, page_image, read_document, recognise
+from tests.memory.files import samples
 
 
 @pytest.fixture
@@ -63,3 +66,103 @@ def test_other_files_are_refused_with_a_reason(file, content, code):
     with pytest.raises(UnreadableFileError) as error:
         read_document(file("a.txt", content), "a.txt")
     assert error.value.code == code
+
+
+def sections(document) -> list[tuple]:
+    return [(item.label, item.page, item.headings, item.text) for item in document.sections]
+
+
+def test_a_pdf_has_a_section_for_each_page(file):
+    document = read_document(file("a", samples.pdf("First page", "", "Third page")), "a")
+    assert (document.kind, document.page_count) == ("pdf", 3)
+    assert sections(document) == [
+        ("p. 1", 1, (), "First page"),
+        ("p. 3", 3, (), "Third page"),
+    ]
+    assert document.warnings == ("Pages without text: 1.",)
+
+
+def test_bookmarks_are_headings_of_pages(file):
+    bookmarks = [
+        b"<</Type/Outlines/First 11 0 R/Last 11 0 R/Count 1>>",
+        b"<</Title(Chapter)/Parent 10 0 R/Dest[6 0 R/Fit]>>",
+    ]
+    data = samples.pdf("One", "Two", "Three", extra=bookmarks, root="/Outlines 10 0 R")
+    document = read_document(file("a", data), "a")
+    assert [item.headings for item in document.sections] == [(), ("Chapter",), ("Chapter",)]
+
+
+def test_a_page_of_a_pdf_as_an_image(file):
+    path = file("a.pdf", samples.pdf("One", "Two"))
+    image = Image.open(io.BytesIO(page_image(path, 2, 300)))
+    assert image.width == 300
+    assert len(image.getcolors(10**6)) > 1
+    with pytest.raises(UnreadableFileError) as error:
+        page_image(path, 3, 300)
+    assert error.value.code == "no_page"
+
+
+def test_word_keeps_headings_tables_and_insertions(file):
+    document = read_document(file("a", samples.word()), "a")
+    assert (document.kind, document.title) == ("docx", "Travel rules")
+    assert sections(document) == [
+        ("", None, (), "Who travels, books early."),
+        ("", None, ("Trains",), "Second class below four hours."),
+        ("", None, ("Trains", "Refunds"), "Trip | Limit\nDay | 120 EUR\n\nAsk Ana first."),
+    ]
+
+
+def test_slides_have_titles_tables_and_notes(file):
+    document = read_document(file("a", samples.slides()), "a")
+    assert (document.kind, document.page_count) == ("pptx", 2)
+    assert sections(document) == [
+        ("Slide 1", 1, ("Launch",), "In May\nIn Lisbon\n\nNotes:\nThank Ana."),
+        ("Slide 2", 2, (), "Item | Cost\nHall | 900"),
+    ]
+
+
+def test_long_sheets_repeat_the_header_row(file):
+    document = read_document(file("a", samples.workbook(rows=200)), "a")
+    assert document.kind == "xlsx"
+    assert {item.label for item in document.sections} == {"Sheet Budget"}
+    assert len(document.sections) > 2
+    assert all(item.text.startswith("Item | Cost | Share\n") for item in document.sections)
+    assert document.sections[0].text.split("\n")[1] == "Item number 0 | 12.5 | 25%"
+
+
+def test_csv_with_semicolons(file):
+    document = read_document(file("a.csv", 'Name;Note\nAna;"one; two"\n\n'), "a.csv")
+    assert sections(document) == [("", None, (), "Name | Note\nAna | one; two")]
+
+
+def test_html_without_scripts(file):
+    document = read_document(file("a", samples.HTML), "a")
+    assert (document.kind, document.title) == ("html", "Rooms")
+    assert sections(document) == [
+        ("", None, (), "Home"),
+        ("", None, ("Rooms",), "Each room has a name."),
+        (
+            *("", None, ("Rooms", "List")),
+            "Room | Seats\nOak hall | 8\n\n- Book early\n\na\n  b",
+        ),
+    ]
+
+
+def test_a_book_in_the_order_of_its_spine(file):
+    document = read_document(file("a", samples.epub()), "a")
+    assert (document.kind, document.title) == ("epub", "Two tales")
+    assert sections(document) == [
+        ("", None, ("First",), "It began."),
+        ("", None, ("Second",), "It ended."),
+    ]
+
+
+def test_a_mail_with_an_attachment_and_a_mail_in_it(file):
+    document = read_document(file("a", samples.MAIL), "a")
+    assert (document.kind, document.title) == ("email", "Minutes")
+    first, second = document.sections
+    assert "From: Jörg <joerg@example.org>" in first.text
+    assert "Attachment: plan.pdf" in first.text
+    assert first.text.endswith("\n\nWe meet in the café.")
+    assert second.headings == ("Minutes", "Old news")
+    assert second.text.endswith("The forwarded text.")

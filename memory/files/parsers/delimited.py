@@ -1,0 +1,42 @@
+"""Parses tables of text: CSV and TSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from memory.files.parsers.documents import Parsed, ParsingBounds, Section
+from memory.files.parsers.plain_text import decode
+from memory.files.parsers.tables import table_blocks
+
+DELIMITERS = ",;\t|"
+MAX_FIELD_CHARS = 1_000_000
+SAMPLE_CHARS = 20_000
+
+
+def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
+    """Return the rows in sections that each begin with the header row."""
+    text = decode(file.read())
+    csv.field_size_limit(MAX_FIELD_CHARS)
+    try:
+        sections = list(_sections(text))
+    except csv.Error:
+        # An unclosed quotation mark takes the rest of the file into one field.
+        rows = (line.split(_delimiter(text)) for line in text.split("\n"))
+        sections = list(_as_sections(rows))
+    return Parsed(sections)
+
+
+def _sections(text: str) -> Iterator[Section]:
+    return _as_sections(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)))
+
+
+def _as_sections(rows: Iterable[list[str]]) -> Iterator[Section]:
+    return (Section("", None, (), block) for block in table_blocks(rows))
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that the first lines have most evenly."""
+    lines = [line for line in text[:SAMPLE_CHARS].split("\n")[:50] if line.strip()]
+    counts = {it: [line.count(it) for line in lines] for it in DELIMITERS}
+    return max(DELIMITERS, key=lambda it: (min(counts[it], default=0), sum(counts[it])))

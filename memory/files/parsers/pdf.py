@@ -1,0 +1,104 @@
+"""Parses PDFs page by page, and renders pages, with PDFium."""
+
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from memory.files.parsers.documents import Parsed, ParsingBounds, ParsingError, Section
+from memory.files.parsers.plain_text import clean
+
+# PDFium marks a hyphen at the end of a line by one of these.
+_HYPHEN = re.compile("[\x02\ufffe]\r?\n?")
+MAX_BOOKMARKS = 20_000
+MAX_BOOKMARK_DEPTH = 6
+MAX_IMAGE_PIXELS = 16_000_000
+
+
+def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
+    """Return a section for each page with text, under the headings of the bookmarks."""
+    pdf = _open(file)
+    if len(pdf) > bounds.max_pages:
+        raise ParsingError("too_many_pages")
+    headings = _headings(pdf)
+    sections: list[Section] = []
+    empty, total = 0, 0
+    for number in range(1, len(pdf) + 1):
+        text = _text(pdf, number)
+        total += len(text)
+        if total > bounds.max_text_chars:
+            raise ParsingError("too_much_text")
+        if text:
+            sections.append(Section(f"p. {number}", number, headings.get(number, ()), text))
+        else:
+            empty += 1
+    if not sections:
+        raise ParsingError("scanned")
+    warnings = (f"Pages without text: {empty}.",) if empty else ()
+    title = pdf.get_metadata_value("Title")
+    return Parsed(sections, title=clean(title), page_count=len(pdf), warnings=warnings)
+
+
+def render(file: BinaryIO, number: int, width: int) -> bytes:
+    """Return page `number` as a PNG that is `width` pixels wide, or smaller if it is very high."""
+    pdf = _open(file)
+    if number > len(pdf):
+        raise ParsingError("no_page")
+    page = pdf[number - 1]
+    page_width, page_height = page.get_size()
+    scale = width / max(page_width, 1)
+    pixels = page_width * page_height * scale * scale
+    if pixels > MAX_IMAGE_PIXELS:
+        scale *= (MAX_IMAGE_PIXELS / pixels) ** 0.5
+    image = page.render(scale=scale).to_pil()
+    output = io.BytesIO()
+    image.save(output, "PNG")
+    return output.getvalue()
+
+
+def _open(file: BinaryIO) -> pypdfium2.PdfDocument:
+    try:
+        return pypdfium2.PdfDocument(file.read())
+    except pypdfium2.PdfiumError as error:
+        locked = error.err_code in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY)
+        raise ParsingError("encrypted" if locked else "damaged") from error
+
+
+def _text(pdf: pypdfium2.PdfDocument, number: int) -> str:
+    try:
+        page = pdf[number - 1]
+    except pypdfium2.PdfiumError:
+        # One damaged page costs only itself.
+        return ""
+    text_page = page.get_textpage()
+    text = clean(_HYPHEN.sub("", text_page.get_text_bounded()))
+    text_page.close()
+    page.close()
+    return "\n".join(line.rstrip() for line in text.split("\n")).strip()
+
+
+def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:
+    """Return the path of bookmarks that holds on each page."""
+    starts: dict[int, tuple[str, ...]] = {}
+    path: list[str] = []
+    for bookmark in islice(pdf.get_toc(max_depth=MAX_BOOKMARK_DEPTH), MAX_BOOKMARKS):
+        target = bookmark.get_dest()
+        index = target.get_index() if target else None
+        path[bookmark.level :] = [" ".join(clean(bookmark.get_title()).split())[:300]]
+        if index is not None:
+            # Of several on a page, the first names it best.
+            starts.setdefault(index + 1, tuple(filter(None, path)))
+    return dict(_continued(starts, len(pdf)))
+
+
+def _continued(
+    starts: dict[int, tuple[str, ...]], pages: int
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    current: tuple[str, ...] = ()
+    for number in range(1, pages + 1):
+        current = starts.get(number, current)
+        yield number, current

@@ -1,0 +1,62 @@
+"""Parses Excel workbooks: the rows of each sheet, with stored results instead of formulas."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time, timedelta
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
+
+from openpyxl import load_workbook
+
+from memory.files.parsers.documents import Parsed, ParsingBounds, ParsingError, Section
+from memory.files.parsers.plain_text import clean
+from memory.files.parsers.tables import table_blocks
+
+MAX_SHEETS = 1_000
+# Excel writes this number of digits.
+DIGITS = 15
+
+
+def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
+    """Return the rows of each sheet in sections that each begin with the header row."""
+    try:
+        workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    except BadZipFile as error:
+        raise ParsingError("damaged") from error
+    sheets = workbook.worksheets
+    warnings = [f"Sheets left out: {len(sheets) - MAX_SHEETS}."] if len(sheets) > MAX_SHEETS else []
+    title = clean(str(workbook.properties.title or ""))
+    return Parsed(_sections(sheets[:MAX_SHEETS]), title=title, warnings=tuple(warnings))
+
+
+def _sections(sheets: Iterable[Any]) -> Iterator[Section]:
+    for sheet in sheets:
+        label = f"Sheet {clean(sheet.title)}"
+        # Programs write wrong dimensions.
+        sheet.reset_dimensions()
+        rows = ([_value(cell) for cell in row] for row in sheet.iter_rows())
+        for block in table_blocks(rows):
+            yield Section(label, None, (), block)
+
+
+def _value(cell: Any) -> str:
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float | int):
+        return _number(value, cell.number_format)
+    if isinstance(value, datetime):
+        day = value.time() == time() and value.isoformat(" ")[:10]
+        return day or value.isoformat(" ", "seconds" if value.second else "minutes")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value) if isinstance(value, timedelta) else clean(str(value))
+
+
+def _number(value: float, number_format: str) -> str:
+    if number_format and number_format.endswith("%"):
+        return f"{value * 100:.{DIGITS}g}%"
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)

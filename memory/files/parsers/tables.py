@@ -1,0 +1,55 @@
+"""Tables as text: one row a line, cells with a bar between them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+# A block of a table is about as long as a chunk of the search index, so that each chunk has the
+# header row.
+BLOCK_CHARS = 1_500
+# Longer header rows are not repeated.
+MAX_HEADER_CHARS = 500
+MAX_CELL_CHARS = 20_000
+# A title and remarks may stand above the header row of a sheet.
+HEADER_WITHIN_ROWS = 5
+
+
+def table_blocks(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the table in blocks of lines. Each block begins with the header row, if there is one.
+
+    Empty rows, and empty cells at the end of a row, are left out.
+    """
+    header = ""
+    block: list[str] = []
+    size = seen = 0
+    for row in rows:
+        line = row_text(row)
+        if not line:
+            continue
+        seen += 1
+        if not header and seen <= HEADER_WITHIN_ROWS and _is_header(row):
+            header = line if len(line) <= MAX_HEADER_CHARS else ""
+        elif block and size + len(line) > BLOCK_CHARS:
+            yield "\n".join(block)
+            block = [header] if header else []
+            size = len(header)
+        block.append(line)
+        size += len(line)
+    if block:
+        yield "\n".join(block)
+
+
+def row_text(row: Sequence[str]) -> str:
+    """Return the row as a line; nothing if all its cells are empty."""
+    cells = [" ".join(cell[:MAX_CELL_CHARS].split()).replace(" | ", " / ") for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return " | ".join(cells)
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """Return whether the row has names only: at least two, no numbers, none twice."""
+    cells = [cell.strip() for cell in row if cell.strip()]
+    return (
+        len(cells) > 1
+        and len(set(cells)) == len(cells)
+        and not any(cell[0] in "+-0123456789" for cell in cells)
+    )

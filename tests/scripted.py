@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import connections
 
@@ -47,6 +47,8 @@ class Answer:
     calls: tuple[tuple[str, str, str], ...] = ()
     parts: tuple[str, ...] = ()
     tells_usage: bool = True
+    # Tokens of the prompt that came from the cache.
+    cached: int = 0
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -98,6 +100,8 @@ class ScriptedModel:
         self.default = self._first_default
         self._queue: deque[Behaviour] = deque()
         self._requests: list[Request] = []
+        # The tokens in, cached and out of all whole answers.
+        self.counted: tuple[int, int, int] = (0, 0, 0)
         # Requests whose caller went away before their answer's end.
         self.abandoned = 0
 
@@ -173,7 +177,14 @@ class ScriptedModel:
             behaviour = behaviour(request)
             # What it asked of the database was asked in this thread, which goes now.
             connections.close_all()
-        return (Answer(behaviour) if isinstance(behaviour, str) else behaviour), released
+        answer = Answer(behaviour) if isinstance(behaviour, str) else behaviour
+        if answer.status == 200 and answer.ending == "whole":
+            usage = _usage(request, answer)
+            now = (usage["prompt_tokens"], answer.cached, usage["completion_tokens"])
+            with self._lock:
+                before = self.counted
+                self.counted = (before[0] + now[0], before[1] + now[1], before[2] + now[2])
+        return answer, released
 
     def was_abandoned(self) -> None:
         with self._lock:
@@ -307,7 +318,7 @@ def _error(code: int, message: str) -> dict[str, object]:
     return {"error": {"message": message, "type": "scripted", "param": None, "code": str(code)}}
 
 
-def _usage(request: Request, answer: Answer) -> dict[str, int]:
+def _usage(request: Request, answer: Answer) -> dict[str, Any]:
     """Tokens as this server counts them: pieces."""
     prompt = sum(len(pieces(message["content"])) for message in _messages(request))
     completion = len(pieces(answer.text))
@@ -315,6 +326,7 @@ def _usage(request: Request, answer: Answer) -> dict[str, int]:
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": answer.cached},
     }
 
 

@@ -13,6 +13,7 @@ from chat.models import (
     Import,
     Message,
     MessageRevision,
+    ModelPrice,
     ModelProvider,
     Reaction,
     Seen,
@@ -185,3 +186,11 @@ class ModelProviderAdmin(ReadOnlyAdmin):
 
     def view_on_site(self, provider: ModelProvider) -> str:
         return reverse("models")
+
+
+@admin.register(ModelPrice)
+class ModelPriceAdmin(admin.ModelAdmin):
+    """Prices in place of those that `genai-prices` lists. They apply to later calls."""
+
+    list_display = ("model", "input_price", "cached_price", "output_price")
+    search_fields = ("model",)

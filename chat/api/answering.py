@@ -16,6 +16,7 @@ from chat.api.serializers import ExchangeSerializer, MessageSerializer
 from chat.conversations.read_state import MessageRelations, siblings_of
 from chat.models import Message, Session
 from chat.models.sessions import SessionStatus
+from chat.providers.booking import Payer
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant, require_free_stream
 from chat.streaming.sse import END, last_event_id
@@ -99,9 +100,9 @@ def answer_without_reply(request, message: Message, has_images: bool) -> Idempot
 
 def _generate(request, message: Message, reply: Message) -> HttpResponseBase:
     if _wants_events(request):
-        sse.start_reply(reply)
+        sse.start_reply(reply, Payer.of(request))
         return _stream(request, reply, message)
-    return _exchange(request, message, sse.complete_reply(reply))
+    return _exchange(request, message, sse.complete_reply(reply, Payer.of(request)))
 
 
 def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase:
@@ -115,7 +116,7 @@ def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase
     reply = _existing(request, created["reply"])
     if _wants_events(request):
         return resume_stream(request, reply, message)
-    return _exchange(request, message, sse.complete_reply(reply, start=False))
+    return _exchange(request, message, sse.complete_reply(reply, None))
 
 
 def _existing(request, pk) -> Message:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from asyncio import AbstractEventLoop, Task
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import groupby
@@ -19,12 +19,13 @@ from chat import providers
 from chat.conversations import admission
 from chat.conversations.lookups import LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
-from chat.models import Message, Status
+from chat.models import Call, CallKind, Message, Status
 from chat.models.messages import UNFINISHED
 from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
-from chat.providers import Delta, Failed, Finished, ProviderError
+from chat.providers import Delta, Failed, Finished, ProviderError, booking
 from chat.providers.base import ReplyOptions
+from chat.providers.booking import Account, Payer
 from chat.signals import reply_stored, turn_finished
 from projects.core import token_counting
 from projects.core.database import PreparedObjects, in_thread, server_cursor
@@ -66,6 +67,7 @@ async def stream_reply(
     reply: Message,
     is_stopped: Callable[[], bool] = lambda: False,
     options: ReplyOptions = ReplyOptions(),
+    payer: Payer = Payer(),
 ) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
     """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case. Lookups
     of the model are stored at once.
@@ -77,6 +79,7 @@ async def stream_reply(
     chunks: list[str] = []
     status = Status.INTERRUPTED
     changes: dict[str, object] = {"error": SERVER_STOPPED}
+    account = Account(reply.project_id, CallKind.REPLY, payer, reply.session_id, reply.pk)
     try:
         with flushing(reply, chunks):
             try:
@@ -84,7 +87,7 @@ async def stream_reply(
             finally:
                 admission.release()
             changes["receipt"] = loop.receipt()
-            provider = await in_thread(providers.get_provider, loop.prompt.model, "reply")
+            provider = await in_thread(providers.get_provider, loop.prompt.model, "reply", account)
             began = time.monotonic()
             async for event in loop.stream(provider):
                 if isinstance(event, Delta):
@@ -113,7 +116,9 @@ async def stream_reply(
         status, changes["error"] = Status.FAILED, INTERNAL_ERROR
         yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
     finally:
-        await asyncio.shield(_finalise_with_retries(reply, "".join(chunks), status, changes))
+        await asyncio.shield(
+            _finalise_with_retries(reply, "".join(chunks), status, changes, account.calls)
+        )
 
 
 def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
@@ -160,26 +165,43 @@ def _completion_fields(event: Finished) -> dict[str, object]:
 
 
 async def _finalise_with_retries(
-    reply: Message, text: str, status: str, changes: Mapping[str, object]
+    reply: Message,
+    text: str,
+    status: str,
+    changes: Mapping[str, object],
+    calls: Sequence[Call],
 ) -> None:
     """Finalise, with retries while the database restarts, so that no text is lost."""
     for wait in FINALISE_RETRIES_S:
         try:
-            await in_thread(finalise, reply, text, status, changes)
+            await in_thread(finalise, reply, text, status, changes, calls)
             return
         except OperationalError:
             log.warning("finalise_failed message=%s next_try_in=%s", reply.pk, wait)
             await asyncio.sleep(wait)
-    await in_thread(finalise, reply, text, status, changes)
+    await in_thread(finalise, reply, text, status, changes, calls)
 
 
 @transaction.atomic
-def finalise(reply: Message, text: str, status: str, changes: Mapping[str, object]) -> bool:
-    """Store the last text and status of `reply`; return False if that has happened before."""
+def finalise(
+    reply: Message,
+    text: str,
+    status: str,
+    changes: Mapping[str, object],
+    calls: Sequence[Call] = (),
+) -> bool:
+    """Store the last text and status of `reply`; return False if that has happened before.
+
+    The model calls are booked in any case.
+    """
     session = lock_session(reply.session)
     rows = Message.objects.unfinished().filter(pk=reply.pk)
     if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
+        # What `lost_calls` booked was wrong: the process is alive.
+        Call.objects.filter(project=reply.project_id, pk=reply.pk).delete()
+        booking.settle(calls)
         return False
+    booking.settle(calls)
     session.touch(timezone.now())
     with server_cursor() as cursor:
         place = [session.version, session.last_activity_at, session.project_id, session.pk]

@@ -196,4 +196,5 @@ def _add(total: Finished | None, finished: Finished) -> Finished:
         output_tokens=total.output_tokens + finished.output_tokens,
         cost=total.cost + finished.cost if has_cost else None,  # type: ignore[operator]
         unseen=max(total.unseen, finished.unseen),
+        cached_tokens=total.cached_tokens + finished.cached_tokens,
     )

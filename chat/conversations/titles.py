@@ -12,9 +12,10 @@ from django.db.models import F
 from django.dispatch import receiver
 
 from chat import providers
-from chat.models import Message, Role, Session, Status
+from chat.models import CallKind, Message, Role, Session, Status
 from chat.prompt.types import PromptMessage
 from chat.providers import ProviderError
+from chat.providers.booking import Account
 from chat.signals import turn_finished
 from projects.core import token_counting
 from projects.core.text import storable
@@ -86,12 +87,15 @@ def write_title(session_id: UUID) -> str | None:
     messages = _title_prompt(session)
     if messages is None or session.project.system_model_name in MODELS_WITHOUT_TITLES:
         return None
+    account = Account(session.project_id, CallKind.TITLE, session_id=session_id)
     try:
-        model = providers.get_provider(session.project.system_model_name, "title")
+        model = providers.get_provider(session.project.system_model_name, "title", account)
         answer = model.complete(messages, MAX_ANSWER_TOKENS)
     except ProviderError as error:
         log.warning("title_failed session=%s reason=%s", session_id, error)
         return None
+    finally:
+        account.settle()
     title = clean_title(answer.text)
     rows = Session.objects.filter(pk=session_id, title_by_hand=False, title=session.title)
     if not title or not rows.update(title=title, version=F("version") + 1):

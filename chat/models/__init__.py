@@ -1,4 +1,5 @@
 from chat.models.attachments import Attachment, FileRemoval
+from chat.models.calls import ANSWERED, SUMMARY_KINDS, Call, CallKind, ModelPrice
 from chat.models.imports import Import, ImportedStretch, ImportState
 from chat.models.messages import (
     FINAL,
@@ -20,14 +21,19 @@ from chat.models.sessions import (
 )
 
 __all__ = [
+    "ANSWERED",
     "FINAL",
+    "SUMMARY_KINDS",
     "Attachment",
+    "Call",
+    "CallKind",
     "FileRemoval",
     "Import",
     "ImportState",
     "ImportedStretch",
     "Message",
     "MessageRevision",
+    "ModelPrice",
     "ModelProvider",
     "ProviderKind",
     "Reaction",

@@ -1,11 +1,12 @@
 """Answers requests without storing anything: no row, and no text in the log."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 
 from chat import providers
 from chat.conversations.lookups import LookupLoop, LookupsChanged
-from chat.models import Session, Visibility
+from chat.models import CallKind, Session, Visibility
 from chat.openai_api.transcript import (
     LoadedImages,
     TranscriptMessage,
@@ -14,6 +15,7 @@ from chat.openai_api.transcript import (
 )
 from chat.prompt.builder import Turn
 from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions
+from chat.providers.booking import Account, Payer
 from projects.core.database import in_thread
 from projects.models import Project
 
@@ -50,19 +52,23 @@ def stateless_turn(
 
 
 async def stream_answer(
-    turn: Turn, options: ReplyOptions
+    turn: Turn, options: ReplyOptions, payer: Payer
 ) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
     """Yield the answer to `turn` piece by piece, then `Finished` or `Failed`.
 
     No database connection is held while the model answers.
     """
+    account = Account(turn.project.pk, CallKind.REPLY, payer)
     try:
         loop = await in_thread(LookupLoop.begin, turn, options)
         model = loop.prompt.model
-        provider = await in_thread(providers.get_provider, model, "stateless")
+        provider = await in_thread(providers.get_provider, model, "stateless", account)
         async for event in loop.stream(provider):
             yield event
     except ProviderError as error:
         # Log no text of the provider, because it may quote the prompt.
         log.warning("answer_failed project=%s reason=%s", turn.project.pk, error.message)
         yield Failed(error)
+    finally:
+        if account.calls:
+            await asyncio.shield(in_thread(account.settle))

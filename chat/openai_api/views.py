@@ -23,6 +23,7 @@ from chat.prompt import history
 from chat.prompt.builder import REPLY_SHARE, context_tokens
 from chat.prompt.sections import CLIENT_SYSTEM_SHARE
 from chat.providers import ReplyOptions
+from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.live_replies import LiveReply
 from chat.streaming.poller import StreamGrant
@@ -109,10 +110,10 @@ class ChatCompletionView(OpenAIView):
             params.get("stream_options", {}).get("include_usage", False),
         )
         if reply is not None:
-            starting = live_replies.start(reply, options)
+            starting = live_replies.start(reply, Payer.of(request), options)
         else:
             starting = _start_stateless_reply(
-                request.user, project, key, transcript.messages, images, options
+                request, project, key, transcript.messages, images, options
             )
         # The reply may take minutes.
         connections.close_all()
@@ -146,7 +147,7 @@ def _begin_stored_reply(
 
 
 def _start_stateless_reply(
-    user,
+    request,
     project: Project,
     key: SessionKey | None,
     transcript: Sequence[TranscriptMessage],
@@ -157,9 +158,9 @@ def _start_stateless_reply(
     images.load(urls[-history.MAX_IMAGES :])
     session = key.find_session() if key else None
     turn = stateless.stateless_turn(
-        project, user, transcript, images.loaded, options.system, session
+        project, request.user, transcript, images.loaded, options.system, session
     )
-    return live_replies.start_unstored(stateless.stream_answer(turn, options))
+    return live_replies.start_unstored(stateless.stream_answer(turn, options, Payer.of(request)))
 
 
 def _check_system_length(system: str, project: Project) -> None:

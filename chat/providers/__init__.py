@@ -1,8 +1,9 @@
 """Model providers. `get_provider` returns the one behind a model name."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -25,6 +26,7 @@ from chat.providers.base import (
 
 if TYPE_CHECKING:
     from chat.models import ModelProvider
+    from chat.providers.booking import Account
 
 __all__ = [
     "Completion",
@@ -72,44 +74,85 @@ UNREADABLE_KEY = _(
 
 
 class MeasuredProvider:
-    """A provider that records metrics of its calls; `kind` is a label of the metrics."""
+    """A provider that books its calls on `account`, and records metrics of them; `kind` is a label
+    of the metrics. Without an account, nothing is booked.
+    """
 
-    def __init__(self, provider: Provider, model: str, kind: str) -> None:
-        self.provider, self.model, self.kind = provider, model, kind
+    def __init__(
+        self, provider: Provider, model: str, kind: str, account: "Account | None" = None
+    ) -> None:
+        self.provider, self.model, self.kind, self.account = provider, model, kind, account
 
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
     ) -> AsyncIterator[Delta | Finished]:
-        with metrics.measure_call(self.model, self.kind) as call:
+        pieces: list[str] = []
+        measured = metrics.measure_call(self.model, self.kind)
+        with measured as call, self._booked(prompt, pieces) as book:
             # The provider's stream is a generator, which must be closed together with this one.
             stream: Any = self.provider.stream(prompt, options)
             async with aclosing(stream) as events:
                 async for event in events:
                     if isinstance(event, Finished):
+                        event = book(event)
                         call.record_success(event)
                     else:
                         call.record_chunk()
+                        pieces.append(event.text)
                     yield event
 
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
     ) -> Completion:
-        with metrics.measure_call(self.model, self.kind) as call:
+        with metrics.measure_call(self.model, self.kind) as call, self._booked(prompt) as book:
             completion = self.provider.complete(prompt, max_tokens, schema)
+            completion = replace(completion, finished=book(completion.finished))
             call.record_success(completion.finished)
             return completion
 
+    @contextmanager
+    def _booked(
+        self, prompt: Sequence[PromptMessage], pieces: Sequence[str] = ()
+    ) -> Iterator[Callable[[Finished], Finished]]:
+        """Book the call inside the block. The block passes `Finished` to the function, which
+        returns it with the price that an administrator set. `pieces` is the text so far.
+        """
+        from chat.providers import prices
 
-def get_provider(name: str, kind: str) -> Provider:
-    """Return the provider of the model `name`. `kind` labels its calls in the metrics.
+        booking = None if self.account is None else self.account.begin(self.model)
+        is_open = True
+
+        def book(finished: Finished) -> Finished:
+            nonlocal is_open
+            tokens = (finished.input_tokens, finished.cached_tokens, finished.output_tokens)
+            if (cost := prices.set_cost(self.model, *tokens)) is not None:
+                finished = replace(finished, cost=cost)
+            if booking is not None:
+                booking.succeed(finished)
+            is_open = False
+            return finished
+
+        try:
+            yield book
+        except BaseException as error:
+            if booking is not None and is_open:
+                booking.fail(error, prompt, "".join(pieces))
+            raise
+
+
+def get_provider(name: str, kind: str, account: "Account | None" = None) -> Provider:
+    """Return the provider of the model `name`, whose calls are booked on `account`. `kind` labels
+    its calls in the metrics.
 
     Raises `ProviderError` if the provider is not available. It may read the database, and the first
     call of a process imports pydantic-ai, which would block an event loop for most of a second: in
     async code, call it with `in_thread`.
     """
+    from chat.providers import prices
     from chat.providers.pydantic_ai import PydanticAIProvider
 
-    return MeasuredProvider(PydanticAIProvider(name, server_of(name)), name, kind)
+    prices.load()
+    return MeasuredProvider(PydanticAIProvider(name, server_of(name)), name, kind, account)
 
 
 _saved: tuple[float, dict[str, ModelServer | None]] = (0.0, {})

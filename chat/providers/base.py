@@ -53,6 +53,8 @@ class Finished:
     unseen: int = 0
     calls: tuple[ToolCall, ...] = ()
     native: Any = field(default=None, compare=False, repr=False)
+    # The part of the input that the provider read from its cache.
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,11 @@ class ProviderError(UnavailableError):
     """A model did not answer. The message is for people: it contains no key and no chat text.
 
     `retry_after_s` is set if the provider sent it. `status` and `code` are the HTTP status
-    and OpenAI's error code for API clients.
+    and OpenAI's error code for API clients. `finished` has the tokens of an answer that was of no
+    use.
     """
+
+    finished: Finished | None = None
 
     def __init__(
         self,

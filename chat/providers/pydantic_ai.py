@@ -122,11 +122,12 @@ class PydanticAIProvider:
                         raise
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
+        finished = _finished(self.name, prompt, response, unseen)
         if not channel.has_text and not response.tool_calls:
-            raise ProviderError(NO_OUTPUT)
+            raise _no_output(finished)
         if rejects_tools:
             _without_tools.add(self.name)
-        return _finished(self.name, prompt, response, unseen)
+        return finished
 
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
@@ -143,9 +144,10 @@ class PydanticAIProvider:
                 _without_schemas.add(self.name)
                 raise OutputSchemaRejectedError("The model's provider takes no schema.") from error
             raise to_provider_error(error) from error
+        finished = _finished(self.name, prompt, response, unseen)
         if not (response.text or "").strip():
-            raise ProviderError(NO_OUTPUT)
-        return Completion(response.text or "", _finished(self.name, prompt, response, unseen))
+            raise _no_output(finished)
+        return Completion(response.text or "", finished)
 
     async def _request(
         self,
@@ -277,7 +279,14 @@ def _finished(
         unseen=unseen,
         calls=tuple(_tool_call(part) for part in response.tool_calls),
         native=response,
+        cached_tokens=response.usage.cache_read_tokens,
     )
+
+
+def _no_output(finished: Finished) -> ProviderError:
+    error = ProviderError(NO_OUTPUT)
+    error.finished = finished
+    return error
 
 
 def _tool_call(part: messages.ToolCallPart) -> ToolCall:

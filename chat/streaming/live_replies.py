@@ -20,6 +20,7 @@ from chat.models import FINAL, Message, Session, Status
 from chat.prompt.types import Lookup, load_lookups
 from chat.providers import Delta, Failed, Finished, ProviderError
 from chat.providers.base import ReplyOptions
+from chat.providers.booking import Payer, lost_calls
 from chat.streaming.poller import get_poller
 from projects.core.database import in_thread
 
@@ -79,10 +80,12 @@ _live: dict[UUID, LiveReply] = {}
 _tasks: set[asyncio.Task[None]] = set()
 
 
-async def start(reply: Message, options: ReplyOptions = ReplyOptions()) -> LiveReply:
+async def start(
+    reply: Message, payer: Payer = Payer(), options: ReplyOptions = ReplyOptions()
+) -> LiveReply:
     """Begin to generate `reply` in this process and return at once."""
     live = _live[reply.pk] = LiveReply()
-    events = generation.stream_reply(reply, lambda: live.stopped, options)
+    events = generation.stream_reply(reply, lambda: live.stopped, options, payer)
     live.task = _create_task(_collect(events, live, reply.pk))
     admission.hand_over(live.task)
     watch = _create_task(_watch_stop_requests(reply.pk, live))
@@ -217,9 +220,10 @@ def sweep_interrupted() -> int:
     is_silent = Q(heartbeat_at__lt=Now() - HEARTBEAT_TIMEOUT) | Q(
         heartbeat_at__gt=Now() + HEARTBEAT_TIMEOUT
     )
-    replies = Message.objects.unfinished().filter(is_silent).select_related("session__project")
+    replies = Message.objects.unfinished().filter(is_silent)
+    replies = replies.select_related("session__project", "parent")
     changes = {"error": generation.SERVER_STOPPED}
     return sum(
-        generation.finalise(reply, reply.text, Status.INTERRUPTED, changes)
+        generation.finalise(reply, reply.text, Status.INTERRUPTED, changes, lost_calls(reply))
         for reply in replies[:SWEEP_BATCH_SIZE]
     )

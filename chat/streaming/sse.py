@@ -28,6 +28,7 @@ from chat.conversations import admission
 from chat.conversations.lookups import LookupsChanged
 from chat.models import Message, Session, Status
 from chat.prompt.types import Lookup
+from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
 from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
@@ -88,28 +89,28 @@ def last_event_id(request) -> int | Literal["end"] | None:
     return int(value)
 
 
-def start_reply(reply: Message) -> None:
+def start_reply(reply: Message, payer: Payer) -> None:
     """Begin to generate `reply` and return at once; it continues without readers.
 
     For a sync view under ASGI: from its thread the call reaches the process's event loop.
     """
-    async_to_sync(live_replies.start)(reply)
+    async_to_sync(live_replies.start)(reply, payer)
 
 
-def complete_reply(reply: Message, start: bool = True) -> Message:
+def complete_reply(reply: Message, payer: Payer | None) -> Message:
     """Generate `reply`, wait for its end, and return it, complete or failed.
 
-    With `start=False`, wait for a reply that was begun before. No connection is held meanwhile.
+    Without a payer, wait for a reply that was begun before. No connection is held meanwhile.
     Raises Http404 if the reply is deleted.
     """
     connections.close_all()
-    async_to_sync(_wait_for_reply)(reply, start)
+    async_to_sync(_wait_for_reply)(reply, payer)
     return get_object_or_404(Message.objects.select_related("author"), pk=reply.pk)
 
 
-async def _wait_for_reply(reply: Message, start: bool) -> None:
-    if start:
-        await live_replies.start(reply)
+async def _wait_for_reply(reply: Message, payer: Payer | None) -> None:
+    if payer is not None:
+        await live_replies.start(reply, payer)
     else:
         admission.release()
     async for _ in live_replies.follow(reply.pk):
@@ -139,7 +140,7 @@ def event_stream(
     Call it at the end of a sync view, outside of any transaction, after the reply has begun:
 
         message, reply = messages.ask(chat_session, text, request.user)
-        sse.start_reply(reply)
+        sse.start_reply(reply, Payer.of(request))
         return sse.event_stream(reply, grant, render, message)
 
     The view's connections are closed before the stream begins. `render` is called for the last

@@ -20,6 +20,7 @@ from chat.conversations.read_state import MessageRelations, message_relations
 from chat.links import latest_url, session_url
 from chat.models import Message, Session
 from chat.prompt.types import Lookup
+from chat.providers.booking import Payer
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.templatetags.markup import markdown
@@ -124,7 +125,7 @@ def usage(chat_session: Session) -> dict[str, object]:
 def answer(request: HttpRequest, messages: list[Message]) -> HttpResponseBase:
     """Begin the last of `messages`, a reply; respond with events for all of them, or redirect."""
     reply = messages[-1]
-    sse.start_reply(reply)
+    sse.start_reply(reply, Payer.of(request))
     if not accepts_events(request):
         return redirect(latest_url(reply.session))
     render = turn_renderer(request, reply.session, messages)

@@ -33,6 +33,7 @@ from chat.forms import (
 from chat.links import latest_url, message_url, session_url
 from chat.models import Message, Session, SessionStatus
 from chat.prompt.preview import preview
+from chat.providers.booking import Payer
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.views import presenters
@@ -83,7 +84,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     except attachments.ImageRejectedError as error:
         form.add_error("images", str(error))
         return _render_project(request, membership(request.user, slug), form, status=400)
-    sse.start_reply(reply)
+    sse.start_reply(reply, Payer.of(request))
     return redirect(latest_url(chat_session))
 
 

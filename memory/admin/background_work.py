@@ -68,23 +68,26 @@ class NudgeAdmin(ReadOnlyAdmin):
 
 @admin.register(Call)
 class CallAdmin(ReadOnlyAdmin):
-    """The calls that write memories, and the sums of these and of all replies."""
+    """All calls of models, and their sums."""
 
     change_list_template = "admin/memory/call/change_list.html"
     list_display = (
         "kind",
         "model",
         "project",
+        "user",
         "started_at",
         "duration_ms",
         "input_tokens",
+        "cached_tokens",
         "output_tokens",
         "cost",
         "outcome",
     )
     list_filter = ("kind", "model")
     date_hierarchy = "started_at"
-    search_fields = ("model", "project__slug", "=session_id")
+    search_fields = ("model", "project__slug", "user__username", "=session_id", "=message_id")
+    list_select_related = ("project", "user")
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -43,12 +43,10 @@ class UsageTable(NamedTuple):
 def usage_sums() -> tuple[list[UsageTable], list[StackedBars]]:
     """Return the sums of the last SUM_DAYS days by user, model and day, and their charts.
 
-    The user of a reply wrote the message that it answers. Memory has no user.
+    Automatic work has no user.
     """
-    replied, called = model_calls()
-    memory, unknown = gettext("Strata (memory)"), gettext("unknown")
-    rows = [row | {"user": row["user"] or unknown} for row in replied]
-    rows += [row | {"user": memory} for row in called]
+    automatic = gettext("Strata (automatic)")
+    rows = [row | {"user": row["user_name"] or automatic} for row in model_calls()]
     tables = [
         UsageTable(_("By user"), _largest_first(_sums(rows, "user"))),
         UsageTable(_("By model"), _largest_first(_sums(rows, "model"))),

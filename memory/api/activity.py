@@ -1,4 +1,4 @@
-"""/api/v1/projects/{slug}/activity/ and …/usage/: the activity log, and the cost of memory."""
+"""/api/v1/projects/{slug}/activity/ and …/usage/: the activity log, and the cost of models."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ from projects.permissions import project_for_reading
 
 DEFAULT_SPAN = timedelta(days=30)
 MAX_SPAN = timedelta(days=366)
-SUMMED_FIELDS = ("input_tokens", "output_tokens", "cost", "duration_ms")
+SUMMED_FIELDS = ("input_tokens", "cached_tokens", "output_tokens", "cost", "duration_ms")
 
 
 class ActivitySerializer(serializers.ModelSerializer):
@@ -157,13 +157,14 @@ class UsageRowSerializer(serializers.Serializer):
     calls = serializers.IntegerField()
     unanswered = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField(help_text="Part of the input.")
     output_tokens = serializers.IntegerField()
     cost = serializers.DecimalField(max_digits=12, decimal_places=6, allow_null=True)
     duration_ms = serializers.IntegerField(allow_null=True)
 
 
 class AllowanceSerializer(serializers.Serializer):
-    """The tokens of today. A `limit` of null means no limit. Over it, work waits until
+    """The tokens of summaries today. A `limit` of null means no limit. Over it, work waits until
     `resumes_at`.
     """
 
@@ -181,8 +182,8 @@ class UsageSerializer(serializers.Serializer):
 
 
 class UsageView(APIView):
-    """The model calls of a project's memory by day, kind and model, newest day first, and the
-    tokens that are left today.
+    """The model calls of a project by day, kind and model, newest day first, and the tokens that
+    are left for summaries today.
     """
 
     @extend_schema(parameters=[UsageQuerySerializer], responses=UsageSerializer)

@@ -1,6 +1,5 @@
 """The model calls of memory: each renews the lease first and is recorded with its cost."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,11 +9,10 @@ from uuid import UUID
 from chat import providers
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchema
+from chat.providers.booking import Account
 from memory.leases import Lease
 from memory.models import Call, CallKind
 from projects.core.errors import UnavailableError
-
-ANSWERED = "answered"
 
 T = TypeVar("T")
 
@@ -52,34 +50,38 @@ class CallRecorder:
         is sent, `ProviderError`, and `UnusableSummaryError` as `read` does.
         """
         self.lease.renew()
-        call = Call.objects.create(
-            project_id=self.project_id, session_id=self.session_id, kind=kind, model=model
-        )
-        self.calls += 1
-        started = time.monotonic()
+        account = Account(self.project_id, kind, session_id=self.session_id, in_advance=True)
         try:
-            answer = providers.get_provider(model, kind).complete(messages, max_tokens, shape)
-            call.input_tokens = answer.finished.input_tokens
-            call.output_tokens = answer.finished.output_tokens
-            call.cost = answer.finished.cost
-            result = read(answer)
-        except UnavailableError as error:
-            self._finish(call, started, str(error))
+            provider = providers.get_provider(model, kind, account)
+            answer = provider.complete(messages, max_tokens, shape)
+            result = self._read(answer, account, read)
+        except Exception:
+            self._settle(account)
             raise
-        except Exception as error:
-            self._finish(call, started, f"Strata itself failed ({type(error).__name__}).")
-            raise
-        self._finish(call, started, ANSWERED)
+        self._settle(account)
         return result
 
-    def _finish(self, call: Call, started: float, outcome: str) -> None:
-        """Store the figures of a call and add them to the sums."""
-        call.duration_ms = round((time.monotonic() - started) * 1000)
-        call.outcome = outcome[:200]
-        fields = ("duration_ms", "input_tokens", "output_tokens", "cost", "outcome")
-        rows = Call.objects.filter(project=self.project_id, pk=call.pk)
-        rows.update(**{name: getattr(call, name) for name in fields})
-        self.duration_ms += call.duration_ms
+    def _read(self, answer: Completion, account: Account, read: Callable[[Completion], T]) -> T:
+        """Return what `read` returns. If it fails, that is the outcome of the call."""
+        call = account.calls[-1]
+        try:
+            return read(answer)
+        except UnavailableError as error:
+            call.outcome = str(error)[:200]
+            raise
+        except Exception as error:
+            call.outcome = f"Strata itself failed ({type(error).__name__})."[:200]
+            raise
+
+    def _settle(self, account: Account) -> None:
+        """Write the calls and add their figures to the sums."""
+        for call in account.calls:
+            self._add(call)
+        account.settle()
+
+    def _add(self, call: Call) -> None:
+        self.calls += 1
+        self.duration_ms += call.duration_ms or 0
         self.input_tokens += call.input_tokens
         self.output_tokens += call.output_tokens
         if call.cost is not None:

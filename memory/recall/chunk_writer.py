@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 from django.db import connection
 
+from chat.providers.booking import embeddings_of
 from memory.models import Chunk
 from memory.recall import fulltext, wordpieces
 from memory.recall.embedders import Embedder
@@ -71,7 +72,8 @@ def prepare(
     rows = []
     for start in range(0, len(texts), BATCH_SIZE):
         renew()
-        rows.append(embedder.embed_documents(texts[start : start + BATCH_SIZE]))
+        with embeddings_of(chunks[start].project_id):
+            rows.append(embedder.embed_documents(texts[start : start + BATCH_SIZE]))
     vectors = np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
     return WritePlan(chunks, vectors, embedder.name, obsolete)
 

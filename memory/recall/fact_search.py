@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from chat.providers.booking import embeddings_of
 from memory.models import Fact
 from memory.models.facts import FactQuerySet
 from memory.recall import embedders, fulltext, query_parsing, search
@@ -151,7 +152,8 @@ def search_condition(project: Project, condition: Condition, query: str) -> list
     embedder = embedders.get_for_facts()
     vector: Matrix | None = None
     try:
-        vector = embedder.embed_query(query)
+        with embeddings_of(project.pk):
+            vector = embedder.embed_query(query)
     except embedders.EmbedderError as error:
         log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
     lexical, weights = fulltext.lexical_query(terms)

@@ -7,12 +7,15 @@ vectors are not written again, and meanwhile search uses the present index.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from chat.models import Session
+from chat.providers.booking import embeddings_of
 from memory.models import Chunk, IndexCursor, SourceType, Vector
 from memory.recall import (
     chunk_writer,
@@ -88,7 +91,8 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     total, done, added = chunks.count(), 0, 0
     for page in _id_pages(chunks):
         for batch in _without_vector(page, embedder):
-            vectors = embedder.embed_documents([chunk.text for chunk in batch])
+            with embeddings_of(batch[0].project_id):
+                vectors = embedder.embed_documents([chunk.text for chunk in batch])
             added += _add_vectors(batch, vectors, embedder)
         done += len(page)
         report(ReindexProgress("Vectors", done, total))
@@ -126,7 +130,8 @@ def _mark_sessions(page: dict[UUID, UUID]) -> int:
 
 
 def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:
-    """Return the chunks that have no vector of `embedder`, in batches of BATCH_SIZE.
+    """Return the chunks that have no vector of `embedder`, in batches of at most BATCH_SIZE, each
+    of one project.
 
     Vectors are looked up by chunk id: for a join of both tables, the planner's row estimates would
     be unreliable, because the tables have just been filled.
@@ -138,8 +143,9 @@ def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list
     for start in range(0, len(missing), BATCH_SIZE):
         batch = missing[start : start + BATCH_SIZE]
         rows = Chunk.objects.filter(project__in={page[pk] for pk in batch}, pk__in=batch)
-        if chunks := list(rows.order_by("pk").only("project", "text")):
-            yield chunks
+        chunks = rows.order_by("project", "pk").only("project", "text")
+        for _project, group in groupby(chunks, key=attrgetter("project_id")):
+            yield list(group)
 
 
 @transaction.atomic

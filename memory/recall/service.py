@@ -13,6 +13,7 @@ import numpy as np
 from django.utils import timezone
 
 from chat.models import Role
+from chat.providers.booking import embeddings_of
 from memory.metrics import RECALL
 from memory.models import SourceType
 from memory.prompt import quoting
@@ -178,7 +179,8 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     embedder = embedders.get()
     vector: Matrix | None = None
     try:
-        vector = embedder.embed_query(query)
+        with embeddings_of(scope.project.pk):
+            vector = embedder.embed_query(query)
     except embedders.EmbedderError as error:
         log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
     if vector is not None and not vector.any():

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import chain
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -78,7 +77,7 @@ def overview(request: HttpRequest, member: Membership) -> HttpResponse:
             "people": people[:MAX_PEOPLE],
             "bank": rendered_bank(project),
             "glance": MemoryStatistics(project),
-            "usage": usage_charts(chain(*model_calls(project))),
+            "usage": usage_charts(model_calls(project)),
         }
     return render_page(request, member, template, context)
 

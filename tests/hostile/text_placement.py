@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db.models import CharField, JSONField, Model, TextField
 
-from chat.models import Message, ModelProvider
+from chat.models import Message, ModelPrice, ModelProvider
 from memory.models import Call, Fact, RenderedBank
 from projects.models import Project, Token
 from tests.hostile.payloads import PAYLOADS, mark
@@ -64,6 +64,8 @@ def plant(user: int, first: int, step: int = 1) -> None:
             rows = Token.objects.filter(user=user)
         elif model is ModelProvider:
             rows = ModelProvider.objects.order_by("-pk")
+        elif model is ModelPrice:
+            rows = ModelPrice.objects.order_by("-pk")
         else:
             rows = model.objects.filter(project_id__in=projects).order_by("-pk")
         _write(model, name, list(rows), number, first, step)

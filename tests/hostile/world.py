@@ -21,6 +21,7 @@ from chat.models import (
     Import,
     Message,
     MessageRevision,
+    ModelPrice,
     ModelProvider,
     Reaction,
     Role,
@@ -62,6 +63,7 @@ def make() -> str:
         provider.set_key("x")
         provider.catalogue = [{"name": "x", "context": None}]
         provider.save()
+        ModelPrice.objects.create(model=user.username, input_price=1)
         project = create_project(user, name=user.username, share_raw_turns=True)
         chat = _chat(project, user)
         _people(project, user)

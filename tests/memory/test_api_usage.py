@@ -5,8 +5,6 @@ from decimal import Decimal
 
 import pytest
 
-from chat.conversations.messages import draft, post_messages
-from chat.models import Message, Role, Session
 from memory.models import Call
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +47,7 @@ def test_calls_are_summed_by_day_kind_and_model(api, owner, call):
         "calls": 2,
         "unanswered": 0,
         "input_tokens": 200,
+        "cached_tokens": 0,
         "output_tokens": 20,
         "cost": "0.030000",
         "duration_ms": 1000,
@@ -117,27 +116,33 @@ def test_other_projects_are_not_counted_and_strangers_get_404(api, owner, strang
 def test_the_calls_page_of_the_admin_sums_by_user_model_and_day(
     admin_client, project, owner, call, django_assert_num_queries
 ):
-    chat = Session.objects.create(project=project, creator=owner)
-    question, reply = post_messages(
-        chat,
-        [draft("Does it stay?", author=owner), draft("It does.", role=Role.ASSISTANT)],
+    call(
+        kind="reply",
+        user=owner,
+        model="openai-chat:b",
+        input_tokens=700,
+        output_tokens=7,
+        cost=Decimal("0.5"),
     )
-    usage = {"input_tokens": 700, "output_tokens": 7, "cost": Decimal("0.5")}
-    Message.objects.filter(pk=reply.pk).update(model="openai-chat:b", parent=question, **usage)
     call()
-    page = admin_client.get("/admin/memory/call/")
+    page = admin_client.get("/admin/chat/call/")
     tables = {
         str(table.title): [(row.name, row.calls, row.input_tokens, row.cost) for row in table.rows]
         for table in page.context["sums"]
     }
     assert tables["By user"] == [
         (owner.username, 1, 700, Decimal("0.5")),
-        ("Strata (memory)", 1, 100, None),
+        ("Strata (automatic)", 1, 100, None),
     ]
     assert [row[0] for row in tables["By model"]] == ["openai-chat:b", "openai-chat:a"]
     assert [row[1:3] for row in tables["By day"]] == [(2, 800)]
     assert "$0.5000" in page.content.decode()
     call(datetime(2026, 3, 12, 10, tzinfo=UTC))
-    with django_assert_num_queries(9):
-        page = admin_client.get("/admin/memory/call/")
+    with django_assert_num_queries(8):
+        page = admin_client.get("/admin/chat/call/")
     assert [row.calls for row in page.context["sums"][2].rows] == [2]
+
+
+def test_replies_do_not_count_against_the_limit_of_summaries(api, owner, project, call):
+    call(kind="reply", input_tokens=5_000)
+    assert api(owner).get(URL).json()["today"]["spent"] == 0

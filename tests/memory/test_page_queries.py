@@ -39,7 +39,7 @@ QUERIES = {
     "message-edit": 7,
     "message-revisions": 7,
     "notes": 6,
-    "overview": 25,
+    "overview": 24,
     "project": 17,
     "project-settings": 12,
     "projects": 5,

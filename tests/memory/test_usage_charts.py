@@ -77,7 +77,7 @@ def test_the_overview_shows_the_charts_of_its_project(client, owner, stranger, c
 
 
 def test_the_calls_page_of_the_admin_shows_all_projects(admin_client, calls):
-    page = compact(admin_client.get("/admin/memory/call/").content.decode())
+    page = compact(admin_client.get("/admin/chat/call/").content.decode())
     assert page.count('<figure class="stacked-bars">') == 2
     assert "css/charts.css" in page
 

@@ -2,7 +2,7 @@
 
 from django.db.models import Model
 
-from chat.models import Attachment, FileRemoval, Import, Message, ModelProvider
+from chat.models import Attachment, FileRemoval, Import, Message, ModelPrice, ModelProvider
 from memory.forgetting.stores import STORES
 from memory.models import (
     Activity,
@@ -38,6 +38,7 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     ),
     # What server administrators entered, and what the provider listed.
     ModelProvider: ("name", "address", "encrypted_key", "catalogue"),
+    ModelPrice: ("model",),
     Token: ("digest", "token_key", "name", "scopes"),
     # Digests and ids; a name with a number.
     IdempotencyKey: ("key", "request", "made"),

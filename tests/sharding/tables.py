@@ -12,7 +12,7 @@ from django.db import connection
 PARTITIONS = 3
 OURS = ("chat", "memory")
 # They belong to the server, and are on every shard.
-OF_THE_SERVER = {"chat_modelprovider"}
+OF_THE_SERVER = {"chat_modelprovider", "chat_modelprice"}
 
 
 def tenants() -> dict[str, str]:

@@ -12,7 +12,8 @@ from pydantic_ai.embeddings import EmbeddingSettings
 from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
 from chat.metrics import measure_call
-from chat.providers import ProviderError
+from chat.providers import Finished, ProviderError, prices
+from chat.providers.booking import begin_embedding
 from chat.providers.errors import to_provider_error
 from memory.recall.embedders.base import EmbedderError, Matrix, normalise
 
@@ -59,11 +60,18 @@ class RemoteEmbedder:
         return self._embed(texts, "document")
 
     def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
+        booking = begin_embedding(self.model)
         try:
             with measure_call(self.model, "embedding") as call:
                 result = self._request(texts, input_type)
-                call.record_tokens(result.usage.input_tokens)
+                tokens = result.usage.input_tokens
+                call.record_tokens(tokens)
+                if booking is not None:
+                    cost = prices.cost(self.model, tokens, 0, 0)
+                    booking.succeed(Finished(self.model, tokens, 0, cost))
         except ProviderError as error:
+            if booking is not None:
+                booking.fail(error, ())
             raise EmbedderError(error.message) from error
         except (ImportError, ValueError) as error:
             raise EmbedderError(f"The embedder “{self.model}” cannot be used.") from error

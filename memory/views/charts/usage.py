@@ -8,16 +8,15 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import Count, F, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Message, Role
-from memory.models import Call
-from projects.models import Project
+from chat.models import Call
+from projects.models import Project, in_project
 
 SUM_DAYS = 30
 # Further models are one series, "other models".
@@ -97,28 +96,18 @@ class StackedBars:
         ]
 
 
-def model_calls(project: Project | None = None) -> tuple[list[dict], list[dict]]:
-    """Return the sums of the last SUM_DAYS days by day and model: replies by the user of the
-    message that they answer, and calls for memory. Two queries.
-    """
-    since = timezone.now() - timedelta(days=SUM_DAYS)
-    replies = Message.objects.filter(
-        role=Role.ASSISTANT, created_at__gte=since, input_tokens__isnull=False
-    ).exclude(model="")
-    calls = Call.objects.filter(started_at__gte=since)
-    if project is not None:
-        replies, calls = replies.filter(project=project), calls.filter(project=project)
-    replied = _grouped(replies, "created_at", user=F("parent__author__username"))
-    return list(replied), list(_grouped(calls, "started_at"))
-
-
-def _grouped(rows: QuerySet, moment: str, **more: F) -> QuerySet:
-    days = rows.order_by().annotate(day=TruncDate(moment), **more)
-    return days.values("day", "model", *more).annotate(
-        calls=Count("pk"),
-        input=Sum("input_tokens"),
-        output=Sum("output_tokens"),
-        paid=Sum("cost"),
+def model_calls(project: Project | None = None) -> list[Any]:
+    """Return the sums of the last SUM_DAYS days by day, model and user."""
+    calls = Call.objects.filter(started_at__gte=timezone.now() - timedelta(days=SUM_DAYS))
+    calls = calls.filter(in_project(project))
+    days = calls.order_by().annotate(day=TruncDate("started_at"), user_name=F("user__username"))
+    return list(
+        days.values("day", "model", "user_name").annotate(
+            calls=Count("pk"),
+            input=Sum("input_tokens"),
+            output=Sum("output_tokens"),
+            paid=Sum("cost"),
+        )
     )
 
 

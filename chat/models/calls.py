@@ -1,0 +1,126 @@
+"""The log of model calls: who called which model, the tokens, the price and the outcome."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from projects.core.models import new_id
+from projects.models import Project, ProjectScopedModel
+
+ANSWERED = "answered"
+
+
+class CallKind(models.TextChoices):
+    REPLY = "reply", _("reply")
+    TITLE = "title", _("title")
+    EMBEDDING = "embedding", _("search index")
+    CONVERSATION = "conversation", _("chat summary")
+    # Of earlier versions.
+    MERGE = "merge", _("merge of partial chat summaries")
+    DIGEST = "digest", _("later summary")
+    DIGEST_RETRY = "again", _("later summary, second try with missing details")
+
+
+# The kinds that `Project.memory_daily_tokens` limits.
+SUMMARY_KINDS = (CallKind.CONVERSATION, CallKind.MERGE, CallKind.DIGEST, CallKind.DIGEST_RETRY)
+
+
+class Call(ProjectScopedModel):
+    """One request to a model.
+
+    Calls of summaries, and calls that a spending limit concerns, are inserted before the request:
+    while `reserved_until` is in the future and there is no outcome, the reserved tokens and cost
+    count against the limits. All other calls are inserted after the response. A call whose process
+    died has no outcome.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="calls")
+    # Who requested it; null for automatic work.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+    )
+    token_id = models.UUIDField(
+        null=True, blank=True, help_text="The public id of the API token of the request."
+    )
+    kind = models.CharField(max_length=12, choices=CallKind.choices)
+    model = models.CharField(max_length=200)
+    session_id = models.UUIDField(null=True, blank=True)
+    message_id = models.UUIDField(null=True, blank=True, help_text="The reply.")
+    started_at = models.DateTimeField(default=timezone.now)
+    duration_ms = models.PositiveIntegerField(null=True, blank=True)
+    input_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Input tokens that the provider read from its cache."
+    )
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+    )
+    outcome = models.CharField(
+        max_length=200, blank=True, help_text="“answered”, or the reason of the failure."
+    )
+    reserved_tokens = models.PositiveIntegerField(null=True, blank=True)
+    reserved_cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    reserved_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        # The table began in the app `memory`.
+        db_table = "memory_call"
+        verbose_name = _("model call")
+        verbose_name_plural = _("model calls")
+        indexes = [
+            models.Index(fields=["project", "-started_at"], name="call_recent"),
+            models.Index(fields=["user", "started_at"], name="call_of_user"),
+            models.Index(
+                fields=["token_id", "started_at"],
+                name="call_of_token",
+                condition=Q(token_id__isnull=False),
+            ),
+            models.Index(fields=["reserved_until"], name="call_reserved", condition=Q(outcome="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.model}"
+
+
+class ModelPrice(models.Model):
+    """A price that a server administrator set, in place of the one that `genai-prices` lists."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    model = models.CharField(
+        _("model"),
+        max_length=200,
+        unique=True,
+        help_text=_("The name as projects use it, such as openai-chat:gpt-4o."),
+    )
+    input_price = models.DecimalField(
+        _("input"),
+        max_digits=12,
+        decimal_places=6,
+        help_text=_("US dollars for a million tokens."),
+    )
+    cached_price = models.DecimalField(
+        _("cached input"),
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text=_("Empty: as other input."),
+    )
+    output_price = models.DecimalField(_("output"), max_digits=12, decimal_places=6, default=0)
+
+    class Meta:
+        ordering = ["model"]
+        verbose_name = _("model price")
+        verbose_name_plural = _("model prices")
+
+    def __str__(self) -> str:
+        return self.model

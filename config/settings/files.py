@@ -6,7 +6,7 @@ from typing import Any
 
 import django
 
-from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, var
+from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, require_packages, var
 from config.settings.security import DATA_DIR, DEBUG
 
 
@@ -18,7 +18,7 @@ class FileVariables(Variables):
         "",
         "the name of a bucket",
         "An S3 bucket for images and imports. Its credentials are `AWS_ACCESS_KEY_ID` and "
-        "`AWS_SECRET_ACCESS_KEY`.",
+        "`AWS_SECRET_ACCESS_KEY`. Requires the extra `s3`.",
         example="strata",
         shown_default="the data folder",
     )
@@ -52,6 +52,7 @@ def in_bucket(bucket: str, endpoint: str, region: str) -> dict[str, Any]:
 
     boto3 finds the keys: in AWS_ACCESS_KEY_ID and related variables, a file, or the machine's role.
     """
+    require_packages("boto3", "s3", "STRATA_S3_BUCKET")
     # Imported only if it is used: it takes a third of a second.
     from botocore.config import Config
 

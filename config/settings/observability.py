@@ -3,7 +3,6 @@
 import logging as std_logging
 import os
 import sys
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +16,7 @@ from config.settings.env import (
     load,
     lower,
     read_secret,
+    require_packages,
     var,
 )
 from config.settings.security import DATA_DIR
@@ -57,8 +57,7 @@ class LogVariables(Variables):
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "",
         "the address of a collector",
-        "An OpenTelemetry collector for traces. Requires "
-        "`pip install -r deploy/requirements-tracing.txt`.",
+        "An OpenTelemetry collector for traces. Requires the extra `tracing`.",
         example="http://collector.example.org:4318",
         shown_default="none",
     )
@@ -76,15 +75,9 @@ if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
 TRACES = _env.traces_url
 if TRACES:
-    try:
-        _exporter = find_spec("opentelemetry.exporter.otlp.proto.http")
-    except ModuleNotFoundError:
-        _exporter = None
-    if _exporter is None:
-        raise SystemExit(
-            "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, but its packages are not installed: "
-            "pip install -r deploy/requirements-tracing.txt"
-        )
+    require_packages(
+        "opentelemetry.exporter.otlp.proto.http", "tracing", "OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
     # The packages read their variables themselves.
     os.environ.setdefault("OTEL_SERVICE_NAME", "strata")
 # Each process writes to its standard error.

@@ -15,13 +15,14 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from chat.attachments import file_removal
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
-from config.backup import archive, create
+from config.backup import archive, create, file_stores
 from config.backup.archive import BackupWriter, InvalidBackupError
 from config.health import views
 from memory.forgetting.service import ForgetScope, forget
@@ -289,3 +290,14 @@ def test_a_database_whose_restore_was_broken_off_is_not_served():
     with pytest.raises(CommandError, match="A restore of this database was not finished"):
         call_command("migrate", verbosity=0)
     assert Message.objects.count() == 0
+
+
+def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):
+    name = default_storage.save("attachments/birds.png", ContentFile(b"pixels"))
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    monkeypatch.setitem(sys.modules, "boto3.exceptions", None)
+    file_stores.remove(name)
+    assert not default_storage.exists(name)
+    assert file_stores.save("attachments/wren.png", io.BytesIO(b"pixels")) is None
+    assert list(file_stores.all_names()) == ["attachments/wren.png"]

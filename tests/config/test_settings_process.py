@@ -51,14 +51,27 @@ def test_every_secret_may_be_in_a_file(tmp_path):
     assert json.loads(process.stdout) == NAMES
 
 
-def test_traces_without_their_packages_stop_the_start(tmp_path):
-    lacking = "import sys; sys.modules['opentelemetry.exporter'] = None; import config.settings"
-    process = run_python(lacking, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+@pytest.mark.parametrize(
+    ("package", "extra", "name", "value"),
+    [
+        (
+            "opentelemetry.exporter",
+            "tracing",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "http://127.0.0.1:9",
+        ),
+        ("boto3", "s3", "STRATA_S3_BUCKET", "strata"),
+    ],
+)
+def test_a_setting_without_its_packages_stops_the_start(tmp_path, package, extra, name, value):
+    lacking = f"import sys; sys.modules['{package}'] = None; import config.settings"
+    process = run_python(lacking, tmp_path, **{name: value})
     assert process.returncode == 1
     assert process.stderr == (
-        "strata: OTEL_EXPORTER_OTLP_ENDPOINT is set, but its packages are not installed: "
-        "pip install -r deploy/requirements-tracing.txt\n"
+        f"strata: {name} is set, but its packages are not installed: install the extra "
+        f"{extra} of the package, or deploy/requirements-{extra}.txt in a checkout\n"
     )
+    assert (ROOT / f"deploy/requirements-{extra}.txt").exists()
 
 
 def test_without_a_collector_no_tracing_package_is_loaded(tmp_path):

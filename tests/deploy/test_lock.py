@@ -17,12 +17,14 @@ ROOT = Path(settings.BASE_DIR)
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = DECLARED["project"]["dependencies"]
 TRACING = DECLARED["project"]["optional-dependencies"]["tracing"]
+S3 = DECLARED["project"]["optional-dependencies"]["s3"]
 DEMO = DECLARED["dependency-groups"]["demo"]
 DEV = DECLARED["dependency-groups"]["dev"]
 LOCKS = {
     "requirements.txt": RUNTIME,
-    "requirements-dev.txt": RUNTIME + TRACING + DEV,
+    "requirements-dev.txt": RUNTIME + S3 + TRACING + DEV,
     "requirements-demo.txt": DEMO,
+    "deploy/requirements-s3.txt": S3,
     "deploy/requirements-tracing.txt": TRACING,
 }
 PINNED = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?P<marker> ; .*)?")
@@ -48,7 +50,7 @@ def runtime_packages() -> dict[str, str]:
     model's packages are installed without their dependencies, or not at all.
     """
     pins: dict[str, str] = {}
-    waiting = [Requirement(line) for line in RUNTIME]
+    waiting = [Requirement(line) for line in RUNTIME + S3]
     visited: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         wanted = waiting.pop()
@@ -82,7 +84,11 @@ def test_a_lock_pins_every_direct_dependency_as_declared(path):
 
 def test_the_locks_agree_on_every_version():
     everything = locked("requirements-dev.txt")
-    for path in ("requirements.txt", "deploy/requirements-tracing.txt"):
+    for path in (
+        "requirements.txt",
+        "deploy/requirements-s3.txt",
+        "deploy/requirements-tracing.txt",
+    ):
         assert locked(path).items() <= everything.items(), path
 
 
@@ -90,7 +96,12 @@ def test_the_lock_holds_every_package_that_is_installed():
     packages = runtime_packages()
     assert len(packages) > 100
     assert (
-        packages.items() <= (locked("requirements.txt") | locked("requirements-demo.txt")).items()
+        packages.items()
+        <= (
+            locked("requirements.txt")
+            | locked("deploy/requirements-s3.txt")
+            | locked("requirements-demo.txt")
+        ).items()
     )
 
 

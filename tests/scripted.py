@@ -46,6 +46,8 @@ class Answer:
     # (id, name, arguments) of each
     calls: tuple[tuple[str, str, str], ...] = ()
     parts: tuple[str, ...] = ()
+    # Pieces of reasoning before the text of a stream.
+    thoughts: tuple[str, ...] = ()
     tells_usage: bool = True
     # Tokens of the prompt that came from the cache.
     cached: int = 0
@@ -365,6 +367,8 @@ def _events(request: Request, answer: Answer) -> Iterator[_Event]:
         yield _Event(answer.text)
         return
     yield _event(request, {"role": "assistant", "content": ""})
+    for thought in answer.thoughts:
+        yield _event(request, {"reasoning_content": thought})
     for piece in answer.parts or pieces(answer.text):
         yield _event(request, {"content": piece}, is_piece=True)
     for number, call in enumerate(answer.calls):

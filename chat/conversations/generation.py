@@ -23,7 +23,7 @@ from chat.models import Call, CallKind, Message, Status
 from chat.models.messages import UNFINISHED
 from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
-from chat.providers import Delta, Failed, Finished, ProviderError, booking
+from chat.providers import Delta, Failed, Finished, ProviderError, Thought, booking
 from chat.providers.base import ReplyOptions
 from chat.providers.booking import Account, Payer
 from chat.signals import reply_stored, turn_finished
@@ -68,9 +68,9 @@ async def stream_reply(
     is_stopped: Callable[[], bool] = lambda: False,
     options: ReplyOptions = ReplyOptions(),
     payer: Payer = Payer(),
-) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
+) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished | Failed]:
     """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case. Lookups
-    of the model are stored at once.
+    of the model are stored at once; its reasoning is passed on and never stored.
 
     The last event is Finished or Failed, unless the reply was cancelled. A cancelled reply keeps
     its text so far, as stopped if `is_stopped()` (a reader stopped it), else as interrupted (its
@@ -95,6 +95,8 @@ async def stream_reply(
                         changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
                     chunks.append(storable(event.text))
                     yield Delta(chunks[-1])
+                elif isinstance(event, Thought):
+                    yield Thought(storable(event.text))
                 elif isinstance(event, LookupsChanged):
                     changes |= _lookup_fields(loop)
                     yield event

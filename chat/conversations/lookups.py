@@ -15,7 +15,7 @@ from chat.prompt import builder, tools
 from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
 from chat.prompt.tools import ModelTool, ToolResult
 from chat.prompt.types import Lookup, Prompt, PromptMessage, PromptSection, ToolCall
-from chat.providers import Delta, Finished, Provider, ProviderError, ReplyOptions
+from chat.providers import Delta, Finished, Provider, ProviderError, ReplyOptions, Thought
 from projects.core.database import in_thread
 from projects.core.errors import DomainError, NotFoundError
 from projects.core.text import storable
@@ -77,8 +77,10 @@ class LookupLoop:
         """Return the receipt of the prompt, with the results of the lookups."""
         return replace(self.prompt, sections=(*self.prompt.sections, *self.results)).receipt()
 
-    async def stream(self, provider: Provider) -> AsyncIterator[Delta | LookupsChanged | Finished]:
-        """Yield the answer piece by piece, the lookups in between, and then `Finished`.
+    async def stream(
+        self, provider: Provider
+    ) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished]:
+        """Yield the answer piece by piece, reasoning and lookups in between, and then `Finished`.
 
         The calls in `Finished` are those of the client's tools. No database connection is held
         while the model answers. Raises `ProviderError`.
@@ -92,6 +94,9 @@ class LookupLoop:
                 async for event in events:
                     if isinstance(event, Finished):
                         finished = event
+                        continue
+                    if isinstance(event, Thought):
+                        yield event
                         continue
                     if has_text and not pieces:
                         yield Delta("\n\n")

@@ -14,7 +14,7 @@ from chat.openai_api.transcript import (
     prompt_images,
 )
 from chat.prompt.builder import Turn
-from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions
+from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions, Thought
 from chat.providers.booking import Account, Payer
 from projects.core.database import in_thread
 from projects.models import Project
@@ -53,7 +53,7 @@ def stateless_turn(
 
 async def stream_answer(
     turn: Turn, options: ReplyOptions, payer: Payer
-) -> AsyncIterator[Delta | LookupsChanged | Finished | Failed]:
+) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished | Failed]:
     """Yield the answer to `turn` piece by piece, then `Finished` or `Failed`.
 
     No database connection is held while the model answers.

@@ -22,6 +22,7 @@ from chat.providers.base import (
     Provider,
     ProviderError,
     ReplyOptions,
+    Thought,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "Provider",
     "ProviderError",
     "ReplyOptions",
+    "Thought",
     "accepts_own_tools",
     "get_provider",
     "supports_images",
@@ -85,7 +87,7 @@ class MeasuredProvider:
 
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
-    ) -> AsyncIterator[Delta | Finished]:
+    ) -> AsyncIterator[Delta | Thought | Finished]:
         pieces: list[str] = []
         measured = metrics.measure_call(self.model, self.kind)
         with measured as call, self._booked(prompt, pieces) as book:
@@ -97,7 +99,9 @@ class MeasuredProvider:
                         event = book(event)
                         call.record_success(event)
                     else:
-                        call.record_chunk()
+                        if isinstance(event, Delta):
+                            call.record_chunk()
+                        # Reasoning is paid for, too.
                         pieces.append(event.text)
                     yield event
 

@@ -36,6 +36,15 @@ class Delta:
 
 
 @dataclass(frozen=True)
+class Thought:
+    """The next piece of a model's reasoning. Readers see it while the model thinks. It is not
+    stored, and no prompt contains it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Finished:
     """The end of a reply. `cost` is in US dollars, None if the price is unknown. The token counts
     are the provider's, or our own if it reports none.
@@ -109,7 +118,7 @@ class Failed:
 class Provider(Protocol):
     def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
-    ) -> AsyncIterator[Delta | Finished]:
+    ) -> AsyncIterator[Delta | Thought | Finished]:
         """Yield the reply to `prompt` piece by piece, then `Finished`. Raises `ProviderError`."""
 
     def complete(

@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_core import from_json
 
+from chat.providers.base import Delta, Thought
 from projects.core.outbound_http import OutboundError, check_url, trusted_certificates
 
 # As in pydantic-ai's own clients.
@@ -123,6 +124,7 @@ class TextChannel:
     def __init__(self) -> None:
         self.has_text = False
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._changed = asyncio.Event()
         self._held: list[ParsedEvent] = []
         # The last event that was interpreted, the text that resulted, and how many characters of
@@ -157,20 +159,30 @@ class TextChannel:
             self._result += text
             self._add(text)
 
+    def add_thought(self, text: str) -> None:
+        self._thoughts.append(text)
+        self._changed.set()
+
     def _add(self, text: str) -> None:
         self.has_text = self.has_text or not text.isspace()
         self._pieces.append(text)
         self._changed.set()
 
-    async def read(self, work: asyncio.Task[Any]) -> AsyncIterator[str]:
-        """Yield the text as it arrives, until `work`, which fills this channel, is done."""
+    async def read(self, work: asyncio.Task[Any]) -> AsyncIterator[Delta | Thought]:
+        """Yield text and reasoning as they arrive, until `work`, which fills this channel, is done.
+
+        Reasoning that arrived together with text comes first.
+        """
         work.add_done_callback(lambda task: self._changed.set())
-        while self._pieces or not work.done():
+        while self._pieces or self._thoughts or not work.done():
             await self._changed.wait()
             self._changed.clear()
+            if thought := "".join(self._thoughts):
+                self._thoughts.clear()
+                yield Thought(thought)
             if text := "".join(self._pieces):
                 self._pieces.clear()
-                yield text
+                yield Delta(text)
 
 
 # The channel of the request that the current task sends.

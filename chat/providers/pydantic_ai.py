@@ -28,6 +28,7 @@ from chat.providers.base import (
     OutputSchemaRejectedError,
     ProviderError,
     ReplyOptions,
+    Thought,
 )
 from chat.providers.errors import to_provider_error
 from chat.providers.http_clients import TextChannel, text_channel
@@ -68,12 +69,12 @@ class PydanticAIProvider:
 
     async def stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
-    ) -> AsyncIterator[Delta | Finished]:
+    ) -> AsyncIterator[Delta | Thought | Finished]:
         channel = TextChannel()
         work = asyncio.create_task(self._answer(prompt, options, channel))
         try:
-            async for text in channel.read(work):
-                yield Delta(text)
+            async for piece in channel.read(work):
+                yield piece
             yield await work
         finally:
             work.cancel()
@@ -106,6 +107,8 @@ class PydanticAIProvider:
                         async for event in stream:
                             if text := _text_of(event):
                                 channel.add_interpreted(text)
+                            elif thought := _thought_of(event):
+                                channel.add_thought(thought)
                         response = stream.get()
                 except exceptions.ModelAPIError as error:
                     if channel.has_text:
@@ -259,6 +262,16 @@ def _text_of(event: object) -> str:
         event.delta, messages.TextPartDelta
     ):
         return event.delta.content_delta
+    return ""
+
+
+def _thought_of(event: object) -> str:
+    if isinstance(event, messages.PartStartEvent) and isinstance(event.part, messages.ThinkingPart):
+        return event.part.content
+    if isinstance(event, messages.PartDeltaEvent) and isinstance(
+        event.delta, messages.ThinkingPartDelta
+    ):
+        return event.delta.content_delta or ""
     return ""
 
 

@@ -18,7 +18,7 @@ from chat.conversations import admission, generation
 from chat.conversations.lookups import LookupsChanged
 from chat.models import FINAL, Message, Session, Status
 from chat.prompt.types import Lookup, load_lookups
-from chat.providers import Delta, Failed, Finished, ProviderError
+from chat.providers import Delta, Failed, Finished, ProviderError, Thought
 from chat.providers.base import ReplyOptions
 from chat.providers.booking import Payer, lost_calls
 from chat.streaming.poller import get_poller
@@ -28,17 +28,23 @@ from projects.core.database import in_thread
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 SWEEP_BATCH_SIZE = 1_000
 
-ReplyEvent = Delta | LookupsChanged | Finished | Failed
+# Longer reasoning is not shown to its end.
+MAX_THINKING_CHARS = 100_000
+
+ReplyEvent = Delta | Thought | LookupsChanged | Finished | Failed
+FollowedEvent = Delta | Thought | LookupsChanged
 
 
 class LiveReply:
-    """A reply in progress: its text and lookups so far, and an event that is set when it changes.
+    """A reply in progress: its text, reasoning and lookups so far, and an event that is set when it
+    changes. Only readers of this process see the reasoning, because it is not stored.
 
     At the end, `finished` or `failure` is set; neither is set if the reply was stopped.
     """
 
     def __init__(self) -> None:
         self.text = ""
+        self.thinking = ""
         self.lookups: tuple[Lookup, ...] = ()
         self.done = False
         self.stopped = False
@@ -51,6 +57,9 @@ class LiveReply:
     def add(self, event: ReplyEvent) -> None:
         if isinstance(event, Delta):
             self.text += event.text
+            self._notify()
+        elif isinstance(event, Thought):
+            self.thinking += event.text[: MAX_THINKING_CHARS - len(self.thinking)]
             self._notify()
         elif isinstance(event, LookupsChanged):
             self.lookups = event.lookups
@@ -146,9 +155,9 @@ async def stop(reply_id: UUID) -> None:
         live.stop()
 
 
-async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta | LookupsChanged]:
-    """Yield the lookups of a reply, and its text from `position` (in characters), until the reply
-    is final.
+async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[FollowedEvent]:
+    """Yield the lookups and the reasoning of a reply, and its text from `position` (in characters),
+    until the reply is final.
 
     A slow reader gets fewer, longer pieces; nothing is queued.
     """
@@ -158,14 +167,18 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[Delta | Loo
         yield delta
 
 
-async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta | LookupsChanged]:
+async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[FollowedEvent]:
     """Yield the events as `follow` does, for a reply of this process."""
     lookups: tuple[Lookup, ...] = ()
+    thought = 0
     while True:
         changed = live.changed
         if live.lookups != lookups:
             lookups = live.lookups
             yield LookupsChanged(lookups)
+        elif len(live.thinking) > thought:
+            text, thought = live.thinking[thought:], len(live.thinking)
+            yield Thought(text)
         elif len(live.text) > position:
             text, position = live.text[position:], len(live.text)
             yield Delta(text)
@@ -175,7 +188,7 @@ async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Delta
             await changed.wait()
 
 
-async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Delta | LookupsChanged]:
+async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[FollowedEvent]:
     """Yield the events as `follow` does, for a reply that another process flushes."""
     rows = Message.objects.filter(pk=reply_id, deleted_at=None)
     row = await in_thread(rows.values_list("text", "status", "lookups").first)

@@ -28,6 +28,7 @@ from chat.conversations import admission
 from chat.conversations.lookups import LookupsChanged
 from chat.models import Message, Session, Status
 from chat.prompt.types import Lookup
+from chat.providers import Thought
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
@@ -129,7 +130,8 @@ def event_stream(
     """Return the response that streams `reply` to one reader until it is final.
 
     It ends early if `grant` is withdrawn. The events are `message` (if one is given), `lookups`
-    (all so far, whenever one begins or ends), `delta` {"text"} for each piece, and at the end
+    (all so far, whenever one begins or ends), `thinking` {"text"} for each piece of the model's
+    reasoning, `delta` {"text"} for each piece of the reply, and at the end
     `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` makes the data of
     `message`, `done` and `reply`: a text is sent unchanged, anything else as JSON. The deltas begin
     with the whole text so far, or at `position`.
@@ -196,6 +198,9 @@ async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[by
                 continue
             if isinstance(delta, LookupsChanged):
                 yield format_event("lookups", stream.render_lookups(delta.lookups))
+                continue
+            if isinstance(delta, Thought):
+                yield format_event("thinking", {"text": delta.text})
                 continue
             stream.position += len(delta.text)
             if stream.render_markdown is not None and (complete := blocks.add(delta.text)):

@@ -107,6 +107,8 @@ async function showStream(response, turn, onSent = () => {}) {
       } else if (event === "lookups") {
         turn.querySelector("[data-lookups]")?.replaceChildren(fragment(data));
         followEnd();
+      } else if (event === "thinking") {
+        showThinking(turn, JSON.parse(data).text);
       } else if (event === "delta" || event === "block") {
         const payload = JSON.parse(data);
         text ??= streamText(turn);
@@ -136,11 +138,29 @@ export function stopLatest() {
 function finish(turn, event, data) {
   const html = event === "error" ? JSON.parse(data).reply : data;
   if (!html) removeTurn(turn);
-  else if (turn.isConnected)
-    replaceTurn(turn.dataset.turn, fragment(html).querySelector("[data-turn]"));
+  else if (turn.isConnected) {
+    const newTurn = fragment(html).querySelector("[data-turn]");
+    keepThinking(turn, newTurn);
+    replaceTurn(turn.dataset.turn, newTurn);
+  }
   announceStatus(event === "error" ? "failed" : "done");
   followEnd();
   document.dispatchEvent(new Event("strata:reply"));
+}
+
+/** Adds to the reasoning of the reply, which is folded. The server does not store it. */
+function showThinking(turn, text) {
+  const details = turn.querySelector("[data-thinking]");
+  if (!details) return;
+  details.hidden = false;
+  details.querySelector("[data-thinking-text]").append(text);
+  followEnd();
+}
+
+/** Keeps the reasoning on the page, until it is reloaded. */
+function keepThinking(turn, newTurn) {
+  const details = turn.querySelector("[data-thinking]:not([hidden])");
+  if (details) newTurn.querySelector("[data-message-text]")?.before(details);
 }
 
 function announceStatus(name) {

@@ -13,6 +13,7 @@ from chat.models import Message, Session, Status
 from chat.streaming import live_replies, sse
 from chat.streaming.poller import StreamGrant
 from projects.models import Token
+from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,6 +65,19 @@ def events(text: str) -> list[tuple[str, dict]]:
             event = head.splitlines()[0].removeprefix("event: ")
             events_found.append((event, json.loads(data)))
     return events_found
+
+
+def test_reasoning_is_shown_and_not_stored(send, owner, url, scripted):
+    scripted.queue(Answer("On 3 March.", thoughts=("They ask for a day. ", "It is in the plan.")))
+    _response, text = send(owner, url, {"content": "When?"}, whole)
+    stream_events = events(text)
+    thinking = [data["text"] for name, data in stream_events if name == "thinking"]
+    assert "".join(thinking) == "They ask for a day. It is in the plan."
+    assert "".join(data["text"] for name, data in stream_events if name == "delta") == "On 3 March."
+    assert "plan" not in json.dumps(stream_events[-1])
+    reply = Message.objects.get(role="assistant")
+    assert reply.text == "On 3 March."
+    assert "plan" not in json.dumps([Message.objects.values_list().get(pk=reply.pk)], default=str)
 
 
 def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):

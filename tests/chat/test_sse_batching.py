@@ -275,7 +275,7 @@ async def _read_through_channel(
         await stream.aclose()
 
     work = asyncio.create_task(interpret())
-    return [text async for text in channel.read(work)], interpreted
+    return [piece.text async for piece in channel.read(work)], interpreted
 
 
 def test_plain_text_is_interpreted_in_one_piece_at_the_end():

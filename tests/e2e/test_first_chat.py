@@ -1,8 +1,11 @@
 """From the sign-in to a reply that arrives in pieces, in a real browser."""
 
 import re
+import threading
 
 from playwright.sync_api import Page, expect
+
+from tests.scripted import Answer
 
 WORDS = "On **Thursday** at nine, when the exports have run and the new primary is warm."
 MANY = 100
@@ -68,6 +71,25 @@ def test_a_long_wait_for_the_first_word_shows_its_seconds(page, server, begin, s
     assert silent.evaluate(below) == "none"
     words.release(MANY)
     expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+def test_reasoning_is_folded_and_goes_with_a_reload(page, server, begin, say):
+    begin(page)
+    words = threading.Semaphore(0)
+    server.model.queue(Answer(WORDS, thoughts=("They ask for ", "a day."), permits=words))
+    say(page, "When?")
+    thinking = page.locator("details.thinking")
+    expect(thinking).to_be_visible()
+    expect(thinking.get_by_text("They ask for a day.")).to_be_hidden()
+    thinking.locator("summary").click()
+    expect(thinking.get_by_text("They ask for a day.")).to_be_visible()
+    words.release(MANY)
+    expect(last_reply(page).locator("strong")).to_have_text("Thursday")
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    expect(last_reply(page).get_by_text("They ask for a day.")).to_be_visible()
+    page.reload()
+    expect(last_reply(page).locator("strong")).to_have_text("Thursday")
+    expect(thinking).to_have_count(0)
 
 
 def test_a_failed_reply_says_why_and_is_retried(page, server, begin, say):

@@ -1,7 +1,7 @@
-"""Lines for entries from before there were lines, in batches, beside all other work.
+"""Backfill of the lines of entries that were written by a version of Strata without lines.
 
-Each batch is one transaction. A run that ends early is continued by the next one. Entries that an
-older process writes meanwhile are found too.
+Runs in batches while the server is in use. Each batch is one transaction. If a run ends early, the
+next run continues it. It also finds entries that an older process writes in the meantime.
 """
 
 import time
@@ -18,21 +18,22 @@ from memory.models.entries import CONVERSATION
 from memory.moderation import entry_operations
 
 BATCH_SIZE = 100
-# The mark of a quotation that was cut.
+# Marks the end of a quotation that was cut.
 CUT = "…"
 
 
 def entries_without_lines() -> QuerySet[Entry]:
-    """Return the entries that have a text only."""
+    """Return the entries that have text but no lines."""
     return Entry.objects.filter(lines=[]).exclude(summary="")
 
 
 def add_lines(seconds: float) -> bool:
-    """Split the texts of entries into lines, for at most `seconds`; return whether none is left.
+    """Split the texts of entries into lines, for at most `seconds`. Return whether all are done.
 
-    A quotation of the extractive summariser gets the message that contains it. A model's line has
-    no message: it rests on the whole entry. Digests come after the conversations of their projects;
-    those of the extractive summariser are scheduled to be chosen from the lines, without a model.
+    A line that the extractive summariser quoted gets the message that contains it. A line that a
+    model wrote gets no message, because it may be based on the whole entry. Digests are processed
+    after all conversations. Extractive digests are scheduled to be selected again from the lines,
+    without a model.
     """
     end = time.monotonic() + seconds
     for rows in (
@@ -48,27 +49,27 @@ def add_lines(seconds: float) -> bool:
 @transaction.atomic
 def _add_to_batch(rows: QuerySet[Entry]) -> bool:
     """Add the lines of BATCH_SIZE entries; return whether there were any."""
-    # Locked entries are being changed. The next run finds those that stay without lines.
+    # Skip locked entries, which are being changed. The next run adds lines to them if necessary.
     locked = rows.select_for_update(skip_locked=True, no_key=True)
     entries = list(locked.order_by("pk")[:BATCH_SIZE])
     for entry in entries:
         found = entry.read_lines()
         if entry.written_by == EXTRACTIVE and entry.granularity == CONVERSATION:
             found = _with_messages(entry, found)
-        # A text without a bullet keeps one empty line, so that it is not looked at again.
+        # A text without a bullet gets one empty line, so that it is not selected again.
         entry.lines = lines.to_json(found or [Line("", entry.day)])
     Entry.objects.bulk_update(entries, ["lines"])
     for entry in entries:
         is_digest = entry.granularity != CONVERSATION
         if is_digest and entry.written_by == EXTRACTIVE and not entry.note:
             entry_operations.schedule_rewrite(entry)
-            # Its children have the same texts as before, so it would not be rewritten.
+            # Its children have the same texts as before, so without this it would not be rewritten.
             Entry.objects.filter(project=entry.project_id, pk=entry.pk).update(sources_hash="")
     return bool(entries)
 
 
 def _with_messages(entry: Entry, found: list[Line]) -> list[Line]:
-    """Return quotations with the messages that contain them."""
+    """Return the quotations, each with the message that contains it."""
     messages = [
         (message.pk, " ".join(message.text.split()))
         for message in messages_of(entry).only("pk", "text")

@@ -1,7 +1,7 @@
 """Blocks: texts that people write themselves and that are part of every prompt.
 
-A shelf is the set of blocks of a project, or of one user in it. The blocks of one shelf may take at
-most the project's `blocks_max_tokens`.
+A shelf is the set of blocks of a project, or of one user in the project. The blocks of a shelf may
+have at most `blocks_max_tokens` tokens together, a setting of the project.
 """
 
 from django.db import transaction
@@ -28,17 +28,18 @@ class StaleBlockError(StaleVersionError):
 
 
 def render_block(name: str, content: str) -> str:
-    """Return the block as prompts show it: its name, and below it the quoted text."""
+    """Return the block as in prompts: its name, and below it the quoted content."""
     return f"[{name}]\n{quoting.quote(content)}\n"
 
 
 @transaction.atomic
 def put(project: Project, user, name: str, content: str, by, version: int | None = None) -> Block:
-    """Set the block `name` to `content`; a new block goes to the end of its shelf.
+    """Set the block `name` to `content`. A new block is placed at the end of its shelf.
 
-    `user` is the owner of a personal block, None for the project's; `by` is the author. `version`
-    is the one that the caller read, 0 for a new block, None to overwrite any version. Raises
-    `StaleBlockError`, and `InvalidInputError` when the shelf would hold too many tokens.
+    `user` is the owner of a personal block, and None for a block of the project. `by` is the
+    author. `version` is the version that the caller read, 0 for a new block, and None to overwrite
+    any version. Raises `StaleBlockError`, or `InvalidInputError` if the shelf would exceed its
+    token limit.
     """
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
@@ -50,9 +51,9 @@ def put(project: Project, user, name: str, content: str, by, version: int | None
 
 @transaction.atomic
 def append(project: Project, user, name: str, text: str, by) -> Block:
-    """Add `text` as new lines to the block `name`, which is created if it does not exist.
+    """Append `text` as new lines to the block `name`. The block is created if it does not exist.
 
-    Raises `InvalidInputError` when the shelf would hold too many tokens.
+    Raises `InvalidInputError` if the shelf would exceed its token limit.
     """
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
@@ -63,7 +64,7 @@ def append(project: Project, user, name: str, text: str, by) -> Block:
 
 @transaction.atomic
 def move(block: Block, position: int, by) -> None:
-    """Move `block` to `position` on its shelf, counted from 0, or to the end if that is less."""
+    """Move `block` to `position` on its shelf, counted from 0. A larger number means the end."""
     _lock(block.project)
     shelf = block.project.blocks.of(block.user_id).in_order()
     ordered = [other for other in shelf if other.pk != block.pk]
@@ -78,7 +79,7 @@ def move(block: Block, position: int, by) -> None:
 def remove(
     block: Block, by, reason: str = ModerationReason.OTHER, version: int | None = None
 ) -> None:
-    """Delete `block` for good. Raises `StaleBlockError`."""
+    """Delete `block` permanently. Raises `StaleBlockError` if it has changed since `version`."""
     _lock(block.project)
     current = Block.objects.filter(pk=block.pk).first()
     if current is not None:
@@ -88,7 +89,7 @@ def remove(
 
 
 def _lock(project: Project) -> None:
-    """Serialise the changes of a project's blocks, because their sum is limited."""
+    """Serialise changes of a project's blocks, because the sum of their tokens is limited."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
 
 

@@ -1,7 +1,7 @@
 """The demo project: two months of a small team's chats, with the memory made from them.
 
-The chats in demo.toml are dated in the weeks before today. The usual cycles summarise them with the
-extractive summariser, so that no model is called.
+The chats are in demo.toml. They are dated in the weeks before today. The normal summarising code
+writes the memory with the extractive summariser, so that no model is called.
 """
 
 import logging
@@ -36,15 +36,15 @@ from memory.recall import indexing
 from projects.models import MemberRole, Membership, Project
 from projects.services import create_project
 
-# The slug of the first demo project on a server.
+# The slug of the first demo project on a server; others get a number.
 SLUG = "island-ferry"
 TALK = Path(__file__).with_suffix(".toml")
-# Two months of chats fill this budget, so that the oldest conversations are rolled up.
+# A budget that two months of chats exceed, so that the oldest conversations are rolled up.
 BANK_TOKENS = 900
-# The time between two lines of a chat, and from the last line to its summary.
+# The time between two messages of a chat, and between the last message and the summary.
 LINE_INTERVAL = timedelta(minutes=2)
 IDLE_TIME = timedelta(hours=1)
-# The percentage that is done when all chats are there, and the limits of the work after it.
+# The percentage that is shown once all chats exist, and the time limits of the remaining work.
 FILLED = 80
 INDEXING_S = 60.0
 READING_S = 20.0
@@ -55,7 +55,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DemoChat:
-    """A conversation that began at `at`, as (speaker, text); the assistant's speaker is empty."""
+    """A conversation that began at `at`. `lines` are pairs (speaker, text); the assistant has no
+    name.
+    """
 
     at: datetime
     title: str
@@ -67,7 +69,7 @@ class DemoChat:
 
 
 def create_demo(owner: Any, now: datetime | None = None) -> Project:
-    """Create a demo project whose last chat was before `now`. Takes seconds."""
+    """Create and fill a demo project whose last chat ended before `now`. Takes seconds."""
     with transaction.atomic():
         project = _create_empty(owner)
         fill(project.pk, now)
@@ -76,9 +78,9 @@ def create_demo(owner: Any, now: datetime | None = None) -> Project:
 
 
 def begin_demo(owner: Any) -> Project:
-    """Return the demo project of `owner`. If there is none, it is created, and is still empty."""
+    """Return the demo project of `owner`. If there is none, create an empty one."""
     with transaction.atomic():
-        # Of two requests at once, the second finds the project of the first.
+        # If two requests arrive at once, the second finds the project of the first.
         get_user_model().objects.select_for_update().get(pk=owner.pk)
         own = Project.objects.filter(memberships__user=owner, memberships__role=MemberRole.OWNER)
         demo = own.filter(archived_at=None).exclude(demo_progress=None).order_by("pk").last()
@@ -86,10 +88,10 @@ def begin_demo(owner: Any) -> Project:
 
 
 def make(project_id: UUID) -> None:
-    """Fill a demo project while its page shows the progress, and prepare the first reply.
+    """Fill a demo project while a page shows the progress, and prepare the first reply.
 
-    The demo model is loaded meanwhile. Then it reads the beginning of the prompt, which takes
-    seconds on a busy machine, while recall indexes the chats.
+    Meanwhile the demo model is loaded. While recall indexes the chats, the model also processes the
+    prompt of the first reply, which takes seconds on a busy machine.
     """
     project = Project.objects.filter(pk=project_id).first()
     if project is None or not project.is_being_made:
@@ -112,14 +114,14 @@ def make(project_id: UUID) -> None:
 
 @transaction.atomic
 def _store_progress(project_id: UUID, percent: int) -> None:
-    """Store the percentage, unless the project is locked now."""
+    """Store the percentage. Do nothing if the project is locked."""
     rows = Project.objects.filter(pk=project_id)
     if rows.select_for_update(no_key=True, skip_locked=True).values_list("pk"):
         rows.update(demo_progress=percent)
 
 
 def _in_thread(work: Callable[..., object], *args: object) -> Thread:
-    """Run `work` in a thread, with a database connection of its own."""
+    """Run `work` in a thread with its own database connection."""
 
     def run() -> None:
         try:
@@ -133,8 +135,8 @@ def _in_thread(work: Callable[..., object], *args: object) -> Thread:
 
 
 def _read_prompt(project_id: UUID) -> None:
-    """Have the model read the prompt of the first reply. Its server keeps what it has read."""
-    # It may have been deleted meanwhile.
+    """Let the model process the prompt of the first reply. The model server caches the result."""
+    # The project may have been deleted meanwhile.
     if project := Project.objects.filter(pk=project_id).first():
         session = Session(project=project, visibility=Visibility.PROJECT)
         _warm_up(preview(session, DEMO_MODEL.questions[0], None).messages)
@@ -167,15 +169,15 @@ def fill(
     report: Callable[[int], None] = lambda _: None,
     progress: int = 100,
 ) -> bool:
-    """Add the chats of the demo and their memory to a demo project, unless they are there.
+    """Add the chats of the demo and the memory made from them to a demo project.
 
-    Returns False if another process adds them. `report` is called with the percentage that is
-    done. It must use another connection, because all is written in one transaction. At the end,
-    the percentage is `progress`.
+    Returns False if another process is filling the project. `report` is called with the percentage
+    that is done. It must use another database connection, because everything is written in one
+    transaction. At the end, `progress` is stored as the percentage.
     """
     now = now or timezone.now()
     members = Membership.objects.select_related("project", "user").filter(project=project_id)
-    # The lock of the process that fills it. A lock of the project itself would block `report`.
+    # Held by the process that fills the project. A lock of the project would block `report`.
     member = members.select_for_update(of=("self",), skip_locked=True).first()
     if member is None:
         return False
@@ -186,31 +188,34 @@ def fill(
     for number, chat in enumerate(_chats(content["chat"], now, project.zone)):
         session = _create_session(chat, project, owner)
         idle_at = min(chat.ends + IDLE_TIME, now)
-        # A cycle would do the same, but searching for due work takes as long as the work.
+        # No cycle is run, because its search for due work takes as long as the work itself.
         conversations.summarise(session.pk, idle_at)
         digests.update_layers(project.pk, idle_at)
         report(number * FILLED // len(content["chat"]))
-    # These lock the project, so that `report` would wait.
+    # After the chats, because these changes lock the project, which would block `report`.
     for block in content["block"]:
         blocks.put(project, None, block["name"], block["text"], owner)
     for fact in content["fact"]:
         since = _moment(now, project.zone, fact["days_ago"], "09:00")
         parts = (fact["subject"], fact["predicate"], fact["object"])
         facts.create_fact(member, facts.Statement(*parts, valid_from=since))
-    # The demo shows a pinned entry.
+    # Pin an entry, so that the demo shows one.
     shown = project.entries.filter(state=EntryStatus.LIVE, session__isnull=False)
     entry = shown.order_by("-last_source_at")[1:2].first()
     if isinstance(entry, Entry):
         entry_operations.pin(entry, True, owner)
     while cycle.due(now, project):
         cycle.run(now, project)
-    # New summaries use the server's model. save() would schedule a check of the whole project.
+    # New summaries use the server's model. Unlike `update`, save() would schedule a check of the
+    # whole project.
     Project.objects.filter(pk=project.pk).update(system_model="", demo_progress=progress)
     return True
 
 
 def _chats(tables: list[dict[str, Any]], now: datetime, zone: ZoneInfo) -> Iterator[DemoChat]:
-    """Yield the chats, oldest first. A chat that would end after `now` is moved before it."""
+    """Yield the chats, oldest first. If a chat would end after `now`, it is moved to an earlier
+    time.
+    """
     for table in tables:
         at = _moment(now, zone, table["days_ago"], table["at"])
         lines = [(speaker, _with_dates(text, at)) for speaker, text in table["lines"]]
@@ -224,7 +229,7 @@ def _moment(now: datetime, zone: ZoneInfo, days_ago: int, clock: str) -> datetim
 
 
 def _with_dates(text: str, at: datetime) -> str:
-    """Replace each `{+3}` in `text` by the date three days after `at`."""
+    """Replace each `{+N}` in `text` by the date N days after `at`."""
 
     def format_date(match: re.Match[str]) -> str:
         day = at + timedelta(days=int(match[1]))

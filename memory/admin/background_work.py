@@ -25,7 +25,7 @@ class FailingFilter(admin.SimpleListFilter):
 
 
 class LeasedAdmin(ActionAdmin):
-    """Work that is claimed by a lease and retried after a failure."""
+    """Base class of admin pages for work that is claimed by a lease and retried after a failure."""
 
     list_filter = (FailingFilter,)
     ordering = ("-failures", "-pk")

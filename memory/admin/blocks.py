@@ -25,7 +25,7 @@ class BlockContentForm(ServiceForm):
 
 @admin.register(Block)
 class BlockAdmin(ServiceFormAdmin):
-    """The content of a user's own blocks is shown to that user only."""
+    """Edit and delete blocks. The content of a personal block is shown to its owner only."""
 
     list_display = ("name", "project", "user", "tokens", "version", "updated_at")
     list_filter = (("user", admin.EmptyFieldListFilter),)

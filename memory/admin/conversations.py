@@ -1,4 +1,6 @@
-"""Admin pages of chats and messages. Memory adds the log of activity, and forgetting."""
+"""Admin pages of chats and messages, with actions that forget and are recorded in the activity
+log.
+"""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -26,7 +28,9 @@ admin.site.unregister([Message, Session])
 
 
 def recorded(verb: ActivityVerb, change: Callable[[Any], object]) -> Callable[[Any, Any], None]:
-    """Return `change` of a chat or message as `change(row, by)`, which the activity log records."""
+    """Return a function `(row, by)` that calls `change(row)` for a chat or message, and records
+    `verb` in the activity log.
+    """
 
     @transaction.atomic
     def run(row: Message | Session, by: Any) -> None:

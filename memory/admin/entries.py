@@ -42,7 +42,8 @@ def _action(act: ModerationAction) -> Callable:
 class EntryAdmin(EntryActionsMixin, ActionAdmin):
     """Entries are changed by actions only.
 
-    Actions keep earlier revisions, schedule a rewrite of the digests above, and are recorded.
+    Each action keeps the previous revision, schedules a rewrite of the digests above the entry, and
+    is recorded in the activity log.
     """
 
     list_display = (

@@ -1,4 +1,4 @@
-"""Actions on entries from the admin list: a preview first, then the action."""
+"""Admin actions on entries. Each shows a preview before it is applied."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class EntryActionsMixin(PrivateTextAdmin):
     def moderate(
         self, request: HttpRequest, queryset: QuerySet[Entry], act: ModerationAction
     ) -> HttpResponse | None:
-        """Preview the action; apply it once the preview was confirmed."""
+        """Show the preview of the action. Apply the action once the user has confirmed it."""
         entries = list(queryset.select_related("session", "project")[: MAX_ENTRIES_AT_ONCE + 1])
         if error := selection_objection(act, len(entries)):
             self.message_user(request, error, messages.ERROR)

@@ -25,7 +25,9 @@ PRIVATE_SOURCES = FactSource.objects.filter(session__visibility=Visibility.PRIVA
 
 
 class FactSourceInline(ReadOnlyMixin, admin.StackedInline):
-    """The sources; the text of a message is only on the message's own page."""
+    """The sources of a fact, without text. The text of a message is only on the page of the
+    message.
+    """
 
     model = FactSource
     fields = ("message", "session", "entry", "valid_from", "confidence", "found_at")
@@ -45,7 +47,8 @@ class StatementForm(ServiceForm):
 
 @admin.register(Fact)
 class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
-    """Facts are reworded and decided on. Earlier versions are kept, and each change is recorded.
+    """Reword, approve, hide and forget facts. Earlier versions are kept, and each change is
+    recorded.
 
     The list does not show facts about one person, or from a private chat.
     """

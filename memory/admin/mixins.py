@@ -32,8 +32,8 @@ def row_action(
 ) -> Callable:
     """Return `change(row, user)` as an admin action.
 
-    Each row is changed by itself; refusals are reported. `confirm` is the text of a page that
-    asks before the action.
+    Each row is changed separately, and errors are reported for each row. `confirm` is the text of a
+    confirmation page; without it, there is no such page.
     """
 
     def run(
@@ -99,7 +99,8 @@ class ActionAdmin(ReadOnlyAdmin):
 class ServiceForm(forms.ModelForm):
     """A form of the admin that saves through a service, with the errors beside its fields.
 
-    `by` is the user. The admin has no place for errors of `save_model`, so `clean` saves.
+    `by` is the requesting user. `clean` saves, because the admin cannot show errors of
+    `save_model`.
     """
 
     by: Any
@@ -132,7 +133,7 @@ class ServiceFormAdmin(ActionAdmin):
         return form
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Do nothing: the form has saved."""
+        """Do nothing: `ServiceForm.clean` has already saved."""
 
 
 class ForgetActionAdmin(ActionAdmin):

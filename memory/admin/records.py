@@ -71,7 +71,7 @@ class EntryStateAdmin(ReadOnlyAdmin):
 class RenderedBankAdmin(ReadOnlyAdmin):
     list_display = ("project", "version", "tokens")
     search_fields = ("project__slug", "project__name")
-    # The text comes from private sessions too. The pages of entries record each reading.
+    # The text may come from private sessions. Only the pages of entries record who reads it.
     exclude = ("text",)
 
 

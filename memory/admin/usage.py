@@ -19,7 +19,9 @@ MAX_SUM_ROWS = 31
 
 @dataclass
 class UsageSum:
-    """The calls of one user, model or day. `cost` is in US dollars, None without a price."""
+    """Sums of the calls of one user, model or day. `cost` is in US dollars, or None if no price is
+    known.
+    """
 
     name: str | date
     calls: int = 0
@@ -41,7 +43,8 @@ class UsageTable(NamedTuple):
 
 
 def usage_sums() -> tuple[list[UsageTable], list[StackedBars]]:
-    """Return the sums of the last SUM_DAYS days by user, model and day, and their charts.
+    """Return tables and charts of the model calls of the last SUM_DAYS days, by user, model and
+    day.
 
     Automatic work has no user.
     """

@@ -13,7 +13,7 @@ from projects.admin import ReadOnlyAdmin
 
 @admin.register(Webhook)
 class WebhookAdmin(ActionAdmin):
-    """Staff see the host of the URL only, since the rest may be a secret."""
+    """Show only the host of the URL, because the rest of the URL may be a secret."""
 
     list_display = (
         "host",

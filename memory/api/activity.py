@@ -27,12 +27,12 @@ SUMMED_FIELDS = ("input_tokens", "cached_tokens", "output_tokens", "cost", "dura
 
 
 class ActivitySerializer(serializers.ModelSerializer):
-    """One act: ids, verbs and numbers. `by` is null for automatic acts. `session` and `message`
-    are null for another user's private session.
+    """One recorded action: ids, verbs and numbers. `by` is null for automatic actions. `session`
+    and `message` are null if they belong to another user's private session.
     """
 
     by = serializers.SerializerMethodField()
-    whom = serializers.SerializerMethodField(help_text="Of an act on a membership: the member.")
+    whom = serializers.SerializerMethodField(help_text="The member, if a membership was changed.")
     role_before = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
     role_after = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
     entry = serializers.UUIDField(source="entry_id", allow_null=True)
@@ -45,8 +45,8 @@ class ActivitySerializer(serializers.ModelSerializer):
     )
     receipt = serializers.DictField(
         read_only=True,
-        help_text="Of a forget request: what was removed, in numbers and ids. Of an import: the "
-        "chats, and the items that were refused; `count` are the messages.",
+        help_text="For a forget request: what was removed, as numbers and ids. For an import: the "
+        "chats, and the rejected items; `count` is the number of messages.",
     )
 
     class Meta:
@@ -101,7 +101,7 @@ class ActivityFilter(filters.FilterSet):
     until = MomentFilter("at", "lt", help_text="Not included.")
 
     def filter_session(self, acts: QuerySet[Activity], name: str, pk) -> QuerySet[Activity]:
-        """Return the acts on a session, but nothing for another user's private session."""
+        """Return the actions on a session, or none if it is another user's private session."""
         return acts.filter(session_id=pk, is_private=False)  # type: ignore[misc]
 
 
@@ -118,18 +118,20 @@ class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
 
 class ActivityListView(ActivityBaseView, generics.ListAPIView):
     """The activity log of a project's memory, newest first: actor, time, reason and cost of each
-    act. It holds ids and verbs, never text, and cannot be changed.
+    action. The log contains ids and verbs but no text, and cannot be changed.
     """
 
     filterset_class = ActivityFilter
 
 
 class ActivityDetailView(ActivityBaseView, generics.RetrieveAPIView):
-    """One act, such as a forget request with its receipt."""
+    """One recorded action, such as a forget request with its receipt."""
 
 
 class UsageQuerySerializer(serializers.Serializer):
-    """From `since` to before `until`: at most 366 days, by default the last 30."""
+    """The period from `since` (included) to `until` (excluded): at most 366 days. Default: the last
+    30 days.
+    """
 
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)
@@ -147,7 +149,7 @@ class UsageQuerySerializer(serializers.Serializer):
 class UsageRowSerializer(serializers.Serializer):
     """The model calls of one day, in the project's time zone, by kind and model.
 
-    `cost` is in US dollars, and null if no price is known. `unanswered` counts the calls that
+    `cost` is in US dollars, or null if no price is known. `unanswered` is the number of calls that
     returned no text.
     """
 

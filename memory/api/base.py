@@ -15,7 +15,7 @@ from projects.permissions import WRITERS, membership, require_active
 AS_OF = OpenApiParameter(
     "as_of",
     OpenApiTypes.DATETIME,
-    description="The state at that time (a date: at its end), without what was forgotten since.",
+    description="The state at that time (for a date, at its end), without text forgotten since.",
 )
 
 
@@ -32,14 +32,15 @@ class MembershipMixin:
         self.membership = membership(request.user, kwargs["slug"], roles, request.auth)
         if is_write:
             require_active(self.membership.project)
-        # Saves a query.
+        # Saves a query for the user.
         self.membership.user = request.user
 
 
 def moment_parameter(request: Request, name: str, project: Project) -> datetime | None:
     """Return the time in the query parameter `name`; None if it is missing.
 
-    A date means its end. Without a zone it is in the project's zone. Raises ValidationError.
+    A date means the end of that day. A time without an offset is in the project's time zone. Raises
+    ValidationError.
     """
     value = request.query_params.get(name, "")
     if not value:
@@ -53,7 +54,7 @@ def moment_parameter(request: Request, name: str, project: Project) -> datetime 
         raise ValidationError({name: ["Give a date or a time as in ISO 8601."]})
     moment = moment if moment.tzinfo else moment.replace(tzinfo=project.zone)
     try:
-        # PostgreSQL accepts no offset of more than sixteen hours.
+        # PostgreSQL rejects offsets of more than sixteen hours.
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise ValidationError({name: ["Give a moment between the years 1 and 9999."]}) from error

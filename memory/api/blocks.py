@@ -22,7 +22,7 @@ SCOPE = OpenApiParameter(
     str,
     enum=["project", "mine"],
     default="project",
-    description="The project's blocks, which are in every prompt, or your own, for your prompts.",
+    description="`project`: the blocks in every prompt. `mine`: your own blocks, in your prompts.",
 )
 
 
@@ -45,7 +45,7 @@ class BlockContentSerializer(serializers.Serializer):
 
 
 class BlockChangeSerializer(serializers.Serializer):
-    """At least one of the fields."""
+    """A change of a block. At least one of the fields is required."""
 
     append = serializers.CharField(
         required=False, max_length=MAX_BLOCK_CHARS, help_text="Lines to add at the end."
@@ -54,7 +54,7 @@ class BlockChangeSerializer(serializers.Serializer):
         required=False,
         min_value=0,
         max_value=10_000,
-        help_text="The new position in its scope, from 0; larger numbers mean the end.",
+        help_text="The new position among the blocks, from 0; larger numbers mean the end.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ class StaleBlockSerializer(serializers.Serializer):
 
 
 class BlockListView(MembershipMixin, generics.ListAPIView):
-    """The project's blocks, then your own, in the order of the prompt."""
+    """The project's blocks, followed by your own, in the order in which prompts contain them."""
 
     queryset = Block.objects.none()
     serializer_class = BlockSerializer
@@ -116,7 +116,7 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
 
     @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
     def patch(self, request, slug: str, name: str) -> Response:
-        """Append lines, creating the block if necessary, or move it."""
+        """Append lines to a block, or move it. A missing block is created."""
         data = BlockChangeSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         changes, project = data.validated_data, self.membership.project

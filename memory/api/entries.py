@@ -1,4 +1,4 @@
-"""/api/v1/…/memory/ and its entries."""
+"""/api/v1/…/memory/: the memory bank and its entries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,8 +49,9 @@ class CoversSerializer(serializers.Serializer):
 
 
 class LossSerializer(serializers.Serializer):
-    """A name, date, number or identifier of the children that the digest does not contain. A long
-    list ends with the kind `more`, whose text is the number of further losses.
+    """A name, date, number or identifier that the entries below a digest contain and the digest
+    does not. If the list is too long, its last item has the kind `more` and the number of omitted
+    losses as text.
     """
 
     kind = serializers.CharField()
@@ -58,8 +59,8 @@ class LossSerializer(serializers.Serializer):
 
 
 class LineSerializer(serializers.Serializer):
-    """A line of an entry. `speaker` is empty unless it is a quotation. `messages` are the ids of
-    those of its messages that you may read; `sources` is the number of all.
+    """A line of an entry. `speaker` is empty unless the line is a quotation. `messages` are the ids
+    of the source messages that you may read. `sources` is the number of all source messages.
     """
 
     text = serializers.CharField()
@@ -77,8 +78,9 @@ class LineSerializer(serializers.Serializer):
 
 
 class ShownSerializer(serializers.Serializer):
-    """An entry in the bank: `lines` of its lines are shown, out of `of`. `shown_lines` are these,
-    the most important first; empty if the entry changes at this moment.
+    """An entry in the bank. `lines` is the number of lines in the bank, `of` the number of all
+    lines of the entry. `shown_lines` are the lines in the bank, the most important first. The list
+    is empty if the entry was changed after the bank was rendered.
     """
 
     id = serializers.UUIDField()
@@ -88,8 +90,8 @@ class ShownSerializer(serializers.Serializer):
 
 
 class BankSerializer(serializers.Serializer):
-    """The rendered memory bank, as in prompts. `version` rises when the text changes; a past bank
-    has none.
+    """The memory bank as prompts contain it. `version` increases when the text changes. It is null
+    for the bank at an earlier time.
     """
 
     text = serializers.CharField()
@@ -101,7 +103,9 @@ class BankSerializer(serializers.Serializer):
 
 
 def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str, Any]:
-    """Return the bank as `user` may read it, in the form of BankSerializer."""
+    """Return the response of the bank for BankSerializer, with the messages that `user` may
+    read.
+    """
     shown = _shown_lines(bank, project)
     messages = open_messages(user, project, chain.from_iterable(shown.values()))
     data = {
@@ -124,7 +128,9 @@ def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str
 
 
 def _shown_lines(bank: Bank | ProjectBank, project: Project) -> Mapping[UUID, Sequence[Line]]:
-    """Return the lines in the bank by entry, without entries that changed after it was rendered."""
+    """Return, by entry, the lines in the bank. Entries that changed after the rendering are left
+    out.
+    """
     if isinstance(bank, Bank):
         return {it.id: it.lines for it in bank.included}
     entries = project.entries.in_bulk([it.id for it in bank.included])
@@ -145,13 +151,13 @@ class EntrySerializerList(serializers.ListSerializer):
 
 
 class EntrySerializer(serializers.ModelSerializer):
-    """One entry. The summary and its lines are empty while it is withheld."""
+    """One entry. `summary` and `lines` are empty while the entry is withheld."""
 
     label = serializers.CharField(read_only=True)
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
     state = serializers.ChoiceField(
-        EntryStatus.choices, help_text="May be set to live and to hidden."
+        EntryStatus.choices, help_text="Only `live` and `hidden` can be set."
     )
     waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
     losses = LossSerializer(many=True, read_only=True)
@@ -160,7 +166,7 @@ class EntrySerializer(serializers.ModelSerializer):
         ModerationReason.choices,
         write_only=True,
         required=False,
-        help_text="The reason of the change, for the activity log.",
+        help_text="The reason for the change, for the activity log.",
     )
 
     class Meta:
@@ -200,7 +206,9 @@ class EntrySerializer(serializers.ModelSerializer):
         return data | {"summary": "", "losses": []} if instance.withheld else data
 
     def read_messages(self, entries: Sequence[Entry]) -> None:
-        """Read the messages of the lines of `entries` that the reader may open, with one query."""
+        """Load, with one query, the source messages of `entries` that the requesting user may
+        read.
+        """
         found = [line for entry in entries if not entry.withheld for line in entry.read_lines()]
         project = self.context["member"].project
         self.context["messages"] = open_messages(self.context["request"].user, project, found)
@@ -215,7 +223,7 @@ class EntrySerializer(serializers.ModelSerializer):
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
-        """Return the covered range; null for digests and other users' private sessions."""
+        """Return the range of messages; null for digests and other users' private sessions."""
         session = entry.session
         reader = self.context["request"].user
         if session is None or not (
@@ -232,7 +240,7 @@ class EntrySerializer(serializers.ModelSerializer):
             current == EntryStatus.HIDDEN and state == EntryStatus.LIVE
         )
         if is_decision and not may_decide(self.context["member"], self.instance):
-            raise serializers.ValidationError("An owner decides on it.")
+            raise serializers.ValidationError("Only an owner can decide on this entry.")
         return state
 
     @transaction.atomic
@@ -255,7 +263,9 @@ class EntrySerializer(serializers.ModelSerializer):
 
 
 class BankView(ETagMixin, APIView):
-    """The memory bank of the project, as in every prompt, and the entries that did not fit."""
+    """The memory bank of the project as every prompt contains it, and the entries that did not
+    fit.
+    """
 
     @extend_schema(parameters=[AS_OF], responses=BankSerializer)
     def get(self, request, slug: str) -> Response:
@@ -266,8 +276,8 @@ class BankView(ETagMixin, APIView):
 
 
 class EntryFilter(filters.FilterSet):
-    """`because` is the reason why it waits for review; `since` and `until` are compared with the
-    time of its last source; `q` searches its words.
+    """`because` is the reason why an entry waits for review. `since` and `until` refer to the time
+    of the last source message. `q` searches for words in the text.
     """
 
     pinned = FlagFilter()
@@ -284,7 +294,7 @@ class EntryFilter(filters.FilterSet):
         fields = ("granularity", "state")
 
     def filter_session(self, entries: QuerySet[Entry], name: str, session) -> QuerySet[Entry]:
-        """Return the entries of a session; the entries of a private session only to its creator."""
+        """Return the entries of a session. For another user's private session, return none."""
         shared = Q(session__visibility=Visibility.PROJECT)
         return entries.filter(shared | Q(session__creator=self.request.user), session=session)
 
@@ -313,8 +323,9 @@ class EntryListView(EntryBaseView, generics.ListAPIView):
 
 
 class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAPIView):
-    """One entry. Owners and editors may change its text, pin it and hide it. Owners may forget it,
-    with all entries that it was made from; the messages stay, and are no longer remembered.
+    """One entry. Owners and editors may change its text, pin it and hide it. Owners may forget it
+    together with the entries that it was made from. The messages stay, but are no longer
+    remembered.
     """
 
     http_method_names = ("get", "patch", "delete", "head", "options")

@@ -35,10 +35,10 @@ from projects.core.text import storable
 
 MAX_HISTORY = 50
 VALID_AT = OpenApiParameter(
-    "valid_at", OpenApiTypes.DATETIME, description="Facts valid at that time (a date: at its end)."
+    "valid_at", OpenApiTypes.DATETIME, description="Facts valid at that time (a date: its end)."
 )
 RECORDED_AT = OpenApiParameter(
-    "recorded_at", OpenApiTypes.DATETIME, description="As known to the project at that time."
+    "recorded_at", OpenApiTypes.DATETIME, description="Facts as they were recorded at that time."
 )
 STATE = OpenApiParameter("state", enum=[*FactStatus.values], description="Default: live.")
 CONTRADICTIONS_SCHEMA = {
@@ -71,9 +71,9 @@ class FactSourceSerializer(serializers.Serializer):
     ]
 )
 class FactSerializer(serializers.ModelSerializer):
-    """`subject` `predicate` `object`, from `valid_from` until `valid_until`. The end is null while
-    the fact is valid; otherwise somebody set it, or it is the start of `closed_by`, the next fact
-    with the same subject and predicate. `sources` are the messages that you may read.
+    """`subject` `predicate` `object`, valid from `valid_from` until `valid_until`. `valid_until` is
+    null while the fact is valid. Otherwise it was set by a user, or it is the start of `closed_by`,
+    the next fact with the same subject and predicate. `sources` are the messages that you may read.
     """
 
     subject = serializers.CharField(max_length=MAX_SUBJECT_CHARS)
@@ -82,7 +82,7 @@ class FactSerializer(serializers.ModelSerializer):
     user = serializers.CharField(
         required=False,
         allow_null=True,
-        help_text="The only person it is about and shown to: your own username, or null.",
+        help_text="For a personal fact, your own username; only you can see it. Otherwise null.",
     )
     confidence = serializers.FloatField(min_value=0, max_value=1, required=False)
     valid_from = serializers.DateTimeField(required=False, help_text="Default: now.")
@@ -90,14 +90,14 @@ class FactSerializer(serializers.ModelSerializer):
     closed_by = serializers.SerializerMethodField()
     waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
     state = serializers.ChoiceField(
-        FactStatus.choices, required=False, help_text="Owners may set it to live or hidden."
+        FactStatus.choices, required=False, help_text="Owners can set `live` or `hidden`."
     )
     sources = serializers.SerializerMethodField()
     reason = serializers.ChoiceField(
         ModerationReason.choices,
         write_only=True,
         required=False,
-        help_text="The reason of the change, for the activity log.",
+        help_text="The reason for the change, for the activity log.",
     )
 
     class Meta:
@@ -166,14 +166,14 @@ class FactSerializer(serializers.ModelSerializer):
         if validated_data:
             statement = _statement(validated_data, vars(Statement.of(instance)))
             instance = facts.edit(instance, statement, by, version, reason)
-            # The edit raised the version.
+            # The edit has already increased the version.
             version = None
         if state == instance.state:
             return instance
         if state == FactStatus.PROPOSED:
             raise ValidationError({"state": ["A fact can be set to live or to hidden."]})
         if not permissions.may_decide(self.context["member"], instance):
-            raise PermissionDenied("An owner decides on it.")
+            raise PermissionDenied("Only an owner can decide on this fact.")
         if state == FactStatus.HIDDEN:
             return facts.hide(instance, by, reason, version)
         change = facts.approve if instance.state == FactStatus.PROPOSED else facts.unhide
@@ -202,22 +202,22 @@ class FactDetailSerializer(FactSerializer):
 
 
 def facts_data(rows: Sequence[Fact], context: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the data of `rows`, with the sources that the member may read."""
+    """Return the serialized facts of `rows`, with the sources that the member may read."""
     sources = permissions.readable_sources(context["member"], rows)
     return FactSerializer(rows, many=True, context={**context, "sources": sources}).data
 
 
 class FactFilter(filters.FilterSet):
     q = filters.CharFilter(
-        # The view searches among the rows that the other filters leave.
+        # FactListView searches the rows that match all other filters.
         method=lambda rows, name, text: rows,
         max_length=200,
-        help_text="By meaning and by word: one page, the best first. A query with quotes, OR or "
-        "a hyphen before a word matches words alone.",
+        help_text="Search by meaning and by word; returns one page, the best results first. A "
+        "query with quotes, OR or a hyphen before a word is searched by word only.",
     )
     subject = filters.CharFilter(method=lambda rows, name, text: rows.with_subject(text))
     predicate = filters.CharFilter(method=lambda rows, name, text: rows.with_predicate(text))
-    user = FlagFilter("user", "isnull", exclude=True, help_text="true: only those about you.")
+    user = FlagFilter("user", "isnull", exclude=True, help_text="true: only facts about you.")
 
     class Meta:
         model = Fact
@@ -239,9 +239,10 @@ def _replay(view: FactBaseView, request, ids) -> Response:
 
 
 class FactListView(FactBaseView, generics.ListCreateAPIView):
-    """The facts of a project, newest first or the best for `q`, including those that have ended.
-    `valid_at` returns the facts valid at a time, `recorded_at` the facts that the project had
-    recorded at a time, and `state` the facts that wait for review or are hidden.
+    """The facts of a project, newest first, or best first for `q`. Facts that have ended are
+    included. `valid_at` returns the facts that were valid at a time. `recorded_at` returns the
+    facts that the project had recorded at a time. `state` returns facts that wait for review or are
+    hidden.
     """
 
     filterset_class = FactFilter
@@ -261,7 +262,7 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
     @extend_schema(responses={201: FactSerializer, 200: FactSerializer})
     @idempotent(_replay)
     def post(self, request, *args, **kwargs) -> Response:
-        """Record a fact. Returns 200 with the existing fact if that is the same."""
+        """Record a fact. Returns 200 and the existing fact if the same fact is already recorded."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         serializer.save()
@@ -274,7 +275,7 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
         rows = permissions.facts_for(self.membership).select_related("user")
         state = self.request.query_params.get("state", FactStatus.LIVE)
         if state not in FactStatus.values:
-            raise ValidationError({"state": ["It is proposed, live or hidden."]})
+            raise ValidationError({"state": ["Use `proposed`, `live` or `hidden`."]})
         if state != FactStatus.LIVE:
             return rows.current().filter(state=state)
         rows = rows.with_validity(moment_parameter(self.request, "recorded_at", project))
@@ -283,7 +284,7 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
 
 
 class ContradictionListView(FactBaseView):
-    """Groups of facts with one subject and predicate that contradict each other."""
+    """Groups of facts that have the same subject and predicate and contradict each other."""
 
     pagination_class = None
 
@@ -296,7 +297,7 @@ class ContradictionListView(FactBaseView):
 
 class FactDetailView(ETagMixin, FactBaseView, generics.RetrieveUpdateDestroyAPIView):
     """One fact. Editors may change it. Owners may approve, hide and forget it. The user who entered
-    a fact may forget it too.
+    a fact by hand may also forget it.
     """
 
     serializer_class = FactDetailSerializer

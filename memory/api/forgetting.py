@@ -18,27 +18,28 @@ from projects.permissions import membership, require_active
 
 
 class ForgetSerializer(serializers.Serializer):
-    """The scope of a forget request: at least one condition; several are AND-ed. `import` is the id
-    of an import: the chats that it created are forgotten with all later messages in them. The
-    messages that it added to other chats are forgotten too.
+    """The selection of a forget request. At least one condition is required; several conditions are
+    combined with AND. `import` is the id of an import: all chats that it created are forgotten,
+    including later messages in these chats. The messages that it added to other chats are forgotten
+    too.
     """
 
     session = serializers.UUIDField(required=False)
     message = serializers.UUIDField(required=False)
     entry = serializers.UUIDField(
-        required=False, help_text="With all entries that it was made from."
+        required=False, help_text="Forget this entry and all entries that it was made from."
     )
     fact = serializers.UUIDField(required=False)
     user = serializers.CharField(
-        required=False, help_text="A username: their messages, with the replies to them."
+        required=False, help_text="A username. Forget this user's messages and the replies to them."
     )
     before = serializers.DateTimeField(required=False, help_text="Messages before this time.")
     sources = serializers.BooleanField(
-        default=False, help_text="With an entry or a fact: also the messages it is based on."
+        default=False, help_text="For an entry or a fact: also forget its source messages."
     )
     replies = serializers.BooleanField(
         default=False,
-        help_text="Also replies whose prompt contained any of it, with all derived from them.",
+        help_text="Also replies whose prompt contained deleted text, and text made from them.",
     )
     preview = serializers.BooleanField(
         default=False, help_text="Report what would be removed, and change nothing."
@@ -54,7 +55,7 @@ class ForgetSerializer(serializers.Serializer):
     def validate_user(self, name: str) -> int:
         pk = get_user_model().objects.filter(username=name).values_list("pk", flat=True).first()
         if pk is None:
-            raise serializers.ValidationError("There is no user of this name.")
+            raise serializers.ValidationError("There is no user with this name.")
         return pk
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +63,8 @@ class ForgetSerializer(serializers.Serializer):
         scope = ForgetScope(**attrs)
         if scope.is_empty:
             raise serializers.ValidationError(
-                "Name a session, message, entry, fact, import, user or moment: "
-                "nothing else is forgotten."
+                "Name a session, message, entry, fact, import, user or time: "
+                "a request without a condition forgets nothing."
             )
         return {"scope": scope, "reason": reason, "preview": preview}
 
@@ -74,12 +75,16 @@ class MatchSerializer(serializers.Serializer):
 
 
 class VerificationSerializer(serializers.Serializer):
-    phrases = serializers.IntegerField(help_text="Removed phrases that were searched afterwards.")
-    found = MatchSerializer(many=True, help_text="Where the same words still occur.")
+    phrases = serializers.IntegerField(
+        help_text="Number of deleted phrases that were searched for."
+    )
+    found = MatchSerializer(many=True, help_text="Places where deleted phrases still occur.")
 
 
 class ForgetReceiptSerializer(serializers.Serializer):
-    """The number of removed rows by store. `id` is that of the activity; null in a preview."""
+    """The receipt of a forget request. `removed` is the number of deleted rows by store. `id` is
+    the id in the activity log; null in a preview.
+    """
 
     id = serializers.UUIDField(allow_null=True)
     at = serializers.DateTimeField(allow_null=True)
@@ -92,13 +97,13 @@ class ForgetReceiptSerializer(serializers.Serializer):
     saw_it = serializers.ListField(child=serializers.UUIDField())
     kept_sources = serializers.ListField(
         child=serializers.UUIDField(),
-        help_text="Messages that stay although the forgotten entry or fact was based on them.",
+        help_text="Source messages of the forgotten entry or fact that were not deleted.",
     )
     search = VerificationSerializer()
 
 
 class ForgetView(APIView):
-    """Forget for good, in every store at once, and return what was removed.
+    """Delete text permanently from every store, and return what was deleted.
 
     Owners may forget anything in their project, with a token of the scope `admin`. Editors may
     forget their own messages and chats.
@@ -122,10 +127,10 @@ def forget_data(
     reason: str = ModerationReason.OTHER,
     preview: bool = False,
 ) -> dict[str, Any]:
-    """Forget `scope`, or preview that, and return the data of ForgetReceiptSerializer.
+    """Forget `scope`, or only preview the effects, and return the data of ForgetReceiptSerializer.
 
-    Raises NotAllowedError if the member may not forget it, and NotFoundError for an id that the
-    project never had.
+    Raises NotAllowedError if the member is not permitted to forget it, and NotFoundError for an id
+    that the project never had.
     """
     if not may_forget(member, scope):
         raise NotAllowedError("Only owners of the project may forget this.")

@@ -42,10 +42,10 @@ class EntryActionSerializer(serializers.Serializer):
         required=False,
         min_value=1,
         max_value=2**31 - 1,
-        help_text="With `edit`: the revision that was read. A newer one is refused.",
+        help_text="For `edit`: the revision that you read. Refused if there is a newer one.",
     )
     sources = serializers.BooleanField(
-        default=False, help_text="With `forget`: also the messages that it was made from."
+        default=False, help_text="For `forget`: also forget the source messages of the entry."
     )
     preview = serializers.BooleanField(
         default=False, help_text="Report the effects, and change nothing."
@@ -54,11 +54,9 @@ class EntryActionSerializer(serializers.Serializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         act = ModerationAction(attrs["action"])
         if act in TEXT_ACTIONS and "text" not in attrs:
-            raise serializers.ValidationError({"text": ["This action takes a text."]})
+            raise serializers.ValidationError({"text": ["This action requires a text."]})
         if act in TEXT_ACTIONS and len(attrs["entries"]) > 1:
-            raise serializers.ValidationError(
-                {"entries": ["This action takes one entry at a time."]}
-            )
+            raise serializers.ValidationError({"entries": ["This action accepts only one entry."]})
         attrs["action"] = act
         attrs.setdefault("reason", DEFAULT_REASONS.get(act, ModerationReason.OTHER))
         return attrs
@@ -75,7 +73,7 @@ class BankTextSerializer(serializers.Serializer):
 
 
 class ImpactSerializer(serializers.Serializer):
-    """The number of texts that would be rewritten, and the bank before and after."""
+    """The number of texts that would be rewritten, and the bank before and after the action."""
 
     summaries = serializers.IntegerField()
     digests = serializers.IntegerField()
@@ -84,8 +82,9 @@ class ImpactSerializer(serializers.Serializer):
 
 
 class OutcomeSerializer(serializers.Serializer):
-    """The entries that were changed, those that were refused with the reason, and those that do
-    not exist or that you may not see. `impact` is set in a preview.
+    """`done`: the entries that were changed. `refused`: the entries that could not be changed, with
+    the reason. `missing`: the entries that do not exist or that you may not see. `impact` is null
+    unless the request is a preview.
     """
 
     done = serializers.ListField(child=serializers.UUIDField())

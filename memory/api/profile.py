@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/profile/ and …/export/: the data about a person, and exports as a file."""
+"""/api/v1/projects/…/profile/ and …/export/: a person's data, and exports of it or of a project."""
 
 from django.contrib.auth import get_user_model
 from django.http.response import HttpResponseBase
@@ -34,8 +34,8 @@ class SampleFactSerializer(serializers.ModelSerializer):
 
 
 class ProfileSerializer(serializers.Serializer):
-    """Counts of the sessions that the person began, the messages that they wrote, and the facts
-    about or from them; with the ten latest sessions and facts.
+    """The number of sessions that the person began, of messages that they wrote, and of facts that
+    are about them or based on their messages; with the ten latest sessions and facts.
     """
 
     user = serializers.CharField()
@@ -48,8 +48,8 @@ class ProfileSerializer(serializers.Serializer):
 
 
 class ProfileView(APIView):
-    """The data that the project stores about you. Owners may ask about any member, without private
-    data.
+    """The data that the project stores about you. Owners may request the data about any member,
+    without private data.
     """
 
     @extend_schema(
@@ -62,17 +62,17 @@ class ProfileView(APIView):
         roles = MemberRole.values if own else (MemberRole.OWNER,)
         member = membership(request.user, slug, roles, request.auth)
         people = get_user_model().objects.filter(memberships__project=member.project)
-        # PostgreSQL rejects a NUL, and no username contains one.
+        # PostgreSQL rejects NUL characters, and no username contains one.
         user = get_object_or_404(people, username=name.replace("\0", ""))
         data = vars(profile.profile(member, user))
         return Response(ProfileSerializer({"user": name, **data}).data)
 
 
 class ProjectExportView(APIView):
-    """A zip of JSON Lines with their schema, which another Strata imports.
+    """A zip file of JSON Lines and their schema, which another Strata server can import.
 
-    Owners export the project, without others' private data. With `user=me`, every member exports
-    their own data.
+    Owners can export the project, without other members' private data. With `user=me`, members
+    export their own data.
     """
 
     @extend_schema(

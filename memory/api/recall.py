@@ -12,13 +12,13 @@ from memory.recall import TRANSCRIPT_SOURCES, RecallScope, recall
 from memory.recall.speakers import MAX_NAME_CHARS, speaker_filters
 from projects import permissions
 
-# The number of results if neither a limit nor a budget is given.
+# The number of results of a query without a limit and a token budget.
 DEFAULT_LIMIT = 20
 
 
 class RecallQuerySerializer(serializers.Serializer):
-    """With a token budget, the results that fit are returned in time order; without one, the best
-    come first. Without `q`, the most recent are returned.
+    """With `token_budget`, the results that fit are returned in time order. Without it, the best
+    results come first. Without `q`, the most recent chunks are returned.
     """
 
     q = serializers.CharField(required=False, default="", allow_blank=True, max_length=2_000)
@@ -31,18 +31,20 @@ class RecallQuerySerializer(serializers.Serializer):
     source = serializers.ChoiceField(
         SourceType.choices,
         required=False,
-        help_text="Only this source. By default messages and notes, without summaries and facts.",
+        help_text="Search only this source. Default: messages and notes.",
     )
     valid_at = serializers.DateTimeField(
         required=False, help_text="Facts that are valid at that time. Default: now."
     )
     author = serializers.CharField(
-        required=False, max_length=MAX_NAME_CHARS, help_text="A username, or a speaker's name."
+        required=False, max_length=MAX_NAME_CHARS, help_text="A username or a speaker's name."
     )
 
 
 class RecallResultSerializer(serializers.Serializer):
-    """An excerpt. `tokens` include its date and speaker; `signals` are the parts of `score`."""
+    """An excerpt. `tokens` includes its date and speaker. `signals` are the parts of which `score`
+    is composed.
+    """
 
     text = serializers.CharField()
     tokens = serializers.IntegerField()
@@ -63,11 +65,11 @@ class RecallResponseSerializer(serializers.Serializer):
 
 
 class RecallView(APIView):
-    """Search the messages and notes that you may read, or with `source` the summaries or facts, by
-    meaning and by word.
+    """Search by meaning and by word in the messages and notes that you may read. With `source`,
+    search in summaries or facts instead.
 
-    It covers your own sessions, all shared notes, and messages of other members in shared sessions
-    if the project shares raw turns.
+    The search covers your own sessions and all shared notes. If the project shares raw turns, it
+    also covers the messages of other members in shared sessions.
     """
 
     @extend_schema(parameters=[RecallQuerySerializer], responses=RecallResponseSerializer)

@@ -1,4 +1,4 @@
-"""/api/v1/…/revisions/: the texts of an entry; …/told/: the sources in the prompt of a reply."""
+"""/api/v1/…/revisions/: the revisions of an entry; …/told/: the memory in the prompt of a reply."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -43,7 +43,7 @@ class EntryRevisionListView(APIView):
 
 
 class PromptLineSerializer(serializers.Serializer):
-    """A line of an entry; `messages`: ids of those of its messages that you may read."""
+    """A line of an entry. `messages` are the ids of the source messages that you may read."""
 
     text = serializers.CharField(source="line.shown")
     day = serializers.DateField(source="line.day")
@@ -53,11 +53,12 @@ class PromptLineSerializer(serializers.Serializer):
 
 
 class PromptSourceSerializer(serializers.Serializer):
-    """One item of a prompt; `changed` if its text was different then. `lines` are those of an entry
-    that the prompt contained, out of `line_count`.
+    """One item of a prompt. `changed` is true if the text has changed since the reply. For an
+    entry, `lines` are the lines that the prompt contained, and `line_count` is the number of all
+    lines.
     """
 
-    kind = serializers.CharField(help_text="Its layer, or block, fact, or chunk.")
+    kind = serializers.CharField(help_text="The layer of an entry, or block, fact or chunk.")
     tokens = serializers.IntegerField()
     text = serializers.CharField()
     when = serializers.CharField()
@@ -69,7 +70,9 @@ class PromptSourceSerializer(serializers.Serializer):
 
 
 class PromptSectionSerializer(serializers.Serializer):
-    """A section of the prompt. `gone`: items that you may not read, or that were deleted."""
+    """A section of the prompt. `gone` is the number of items that were deleted or that you may not
+    read.
+    """
 
     name = serializers.CharField()
     tokens = serializers.IntegerField()
@@ -78,13 +81,15 @@ class PromptSectionSerializer(serializers.Serializer):
 
 
 class ReplySourcesView(APIView):
-    """The memory in the prompt of a reply, by section, as far as you may read it now."""
+    """The memory that the prompt of a reply contained, by section. Items that you may not read now
+    are only counted.
+    """
 
     @extend_schema(responses=PromptSectionSerializer(many=True))
     def get(self, request, pk) -> Response:
         message = message_for_reading(request.user, pk, request.auth)
         if not message.receipt:
-            raise NotFound("It has no sources: it is not a reply, or the reply has not begun.")
+            raise NotFound("There are no sources: not a reply, or the reply has not begun.")
         member = membership(request.user, message.session.project.slug, token=request.auth)
         sections = readable_sections(message.receipt, member)
         return Response(PromptSectionSerializer(sections, many=True).data)

@@ -12,14 +12,14 @@ from projects.permissions import membership
 
 
 class QueuedSerializer(serializers.Serializer):
-    """Whether a summary was queued, or one is already being written."""
+    """Whether a summary was queued or is already being written."""
 
     queued = serializers.BooleanField()
     running = serializers.BooleanField()
 
 
 class NotQueuedSerializer(serializers.Serializer):
-    """The reason why no summary was queued; `detail` is the same, as in every error."""
+    """The reason why no summary was queued. `detail` has the same text, as in every error."""
 
     queued = serializers.BooleanField()
     reason = serializers.CharField()
@@ -29,9 +29,9 @@ class NotQueuedSerializer(serializers.Serializer):
 class SummarizeView(APIView):
     """Summarise the new messages of a session now, even if the session is not idle.
 
-    200 with the entry if it is written within two seconds, else 202. 409 if there is nothing to
-    summarise. If a summary is being written, none is queued. 503 while the broker is unavailable:
-    then the session is summarised once it is idle.
+    Returns 200 with the entry if it is written within two seconds, otherwise 202. If a summary is
+    already being written, no other is queued. Returns 409 if there is nothing to summarise. Returns
+    503 while the broker is unavailable; the session is then summarised once it is idle.
     """
 
     @extend_schema(

@@ -32,18 +32,18 @@ class WebhookSerializer(serializers.ModelSerializer):
     )
     events = serializers.MultipleChoiceField(choices=SUBSCRIBABLE_EVENTS, allow_empty=False)
     is_on = serializers.BooleanField(
-        required=False, help_text="Off: nothing is sent, and pending deliveries are given up."
+        required=False, help_text="If false, nothing is sent, and pending deliveries are dropped."
     )
     off_because = serializers.ChoiceField(
         WebhookOffReason.choices,
         allow_blank=True,
         read_only=True,
-        help_text="Empty: the webhook is on.",
+        help_text="The reason why the webhook is off; empty if it is on.",
     )
     next_try_at = serializers.DateTimeField(
         read_only=True,
         allow_null=True,
-        help_text="After a failure nothing is sent to the receiver until then.",
+        help_text="After a failure, nothing is sent before this time.",
     )
 
     class Meta:
@@ -88,7 +88,7 @@ class NewWebhookSerializer(WebhookSerializer):
     """A webhook with its secret, which is shown only once."""
 
     secret = serializers.SerializerMethodField(
-        help_text="To check signatures with. It is not shown again."
+        help_text="The key for checking signatures. It is not shown again."
     )
 
     class Meta(WebhookSerializer.Meta):
@@ -100,15 +100,17 @@ class NewWebhookSerializer(WebhookSerializer):
 
 
 class WebhookSecretSerializer(serializers.Serializer):
-    """Shown only once. The previous secret also signs until `previous_until`."""
+    """The new secret, which is shown only once. Until `previous_until`, deliveries are also signed
+    with the previous secret.
+    """
 
     secret = serializers.CharField()
     previous_until = serializers.DateTimeField()
 
 
 class DeliverySerializer(serializers.ModelSerializer):
-    """One delivery: `id` is its `webhook-id`. `status_code`, `latency_ms` and `error` are those of
-    the last attempt.
+    """One delivery. `id` is the value of its `webhook-id` header. `status_code`, `latency_ms` and
+    `error` are the results of the last attempt.
     """
 
     event = serializers.ChoiceField(WebhookEvent.choices)
@@ -138,7 +140,9 @@ class DeliverySerializer(serializers.ModelSerializer):
 
 
 class WebhookBaseView(APIView):
-    """Only owners may see webhooks, since a URL may contain a secret."""
+    """Base class of the views of webhooks. Only owners may see webhooks, since a URL may contain a
+    secret.
+    """
 
     scope = reading_scope = "admin"
     project: Project
@@ -161,7 +165,7 @@ def _created_response(webhook: Webhook) -> Response:
 
 
 class WebhookListView(WebhookBaseView, generics.ListAPIView):
-    """The webhooks of a project. For its owners."""
+    """The webhooks of a project. Only for its owners."""
 
     queryset = Webhook.objects.none()
     serializer_class = WebhookSerializer
@@ -183,7 +187,7 @@ class WebhookListView(WebhookBaseView, generics.ListAPIView):
 
 
 class WebhookDetailView(WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
-    """One webhook. For the project's owners."""
+    """One webhook. Only for the project's owners."""
 
     queryset = Webhook.objects.none()
     serializer_class = WebhookSerializer
@@ -202,7 +206,7 @@ class WebhookSecretView(WebhookBaseView):
     @extend_schema(request=None, responses=WebhookSecretSerializer)
     @idempotent(lambda view, request, ids: _secret_response(view.webhook()))
     def post(self, request, slug: str, pk) -> IdempotentResult:
-        """Create a new secret. The previous one also signs for 24 hours."""
+        """Create a new secret. For 24 hours, deliveries are also signed with the previous one."""
         webhook = self.webhook()
         services.change_secret(webhook)
         response = _secret_response(webhook)
@@ -218,7 +222,7 @@ class WebhookTestView(WebhookBaseView):
     @extend_schema(request=None, responses={202: DeliverySerializer})
     @idempotent(_replay_test)
     def post(self, request, slug: str, pk) -> Response:
-        """Send a `webhook.test` once, within a moment. Its delivery shows the result."""
+        """Queue a `webhook.test` event, which is sent once. Its delivery shows the result."""
         delivery = events.send_test(self.webhook())
         delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)

@@ -1,4 +1,4 @@
-"""The MCP server at /mcp: authentication, and the official SDK behind it.
+"""The MCP server at /mcp: authenticates requests and passes them to the official SDK.
 
 Requests share no state, so any process can answer the next one.
 """
@@ -56,7 +56,9 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Answer one request. GET and DELETE are for sessions, which this server does not have."""
+    """Answer one request. GET and DELETE are refused, because they are for MCP sessions, which this
+    server does not have.
+    """
     if scope["method"] != "POST":
         await _send_error(send, 405, "Only POST.", [(b"allow", b"POST")])
         return
@@ -73,7 +75,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
     except (Http404, DisallowedHost):
         await _send_error(send, 404, "Not found.")
         return
-    # Bound for all further log lines of the request.
+    # All further log lines of the request have these fields.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
     manager = StreamableHTTPSessionManager(SERVER, json_response=True, stateless=True)
     async with manager.run():
@@ -84,7 +86,7 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
     """Return the caller.
 
     Raises APIException for an invalid token, Http404 if the user is not a member, and
-    DisallowedHost for a request from a page of another host.
+    DisallowedHost if a browser sent the request from a page of another host.
     """
     request: Any = ASGIRequest(scope, BytesIO())
     own_host, _port = split_domain_port(request.get_host())
@@ -92,7 +94,7 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
         # The MCP specification requires this check against DNS rebinding.
         origin_host, _port = split_domain_port(urlsplit(origin).netloc)
         if not origin_host or not validate_host(origin_host, [own_host]):
-            raise DisallowedHost("The request comes from a page of another host.")
+            raise DisallowedHost("The request comes from a page on another host.")
     credentials = TokenAuthentication().authenticate(request)
     if credentials is None:
         raise exceptions.NotAuthenticated()
@@ -136,7 +138,7 @@ async def list_tools(context: Context, params: PaginatedRequestParams | None) ->
 async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
     tool = TOOLS.get(params.name)
     if tool is None:
-        raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:80]!r}.")
+        raise MCPError(INVALID_PARAMS, f"There is no tool named {params.name[:80]!r}.")
     try:
         return await in_thread(_run_tool, tool, caller_of(context), params.arguments or {})
     except ValidationError as error:
@@ -149,7 +151,7 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
     except Exception:
         # Arguments are neither returned nor logged: they may hold private text.
         log.exception("mcp_tool_failed tool=%s", tool.name)
-        return _error_result("Strata itself failed while doing this.")
+        return _error_result("An internal error occurred in Strata.")
 
 
 def _run_tool(tool: MemoryTool, caller: Caller, arguments: Mapping[str, Any]) -> CallToolResult:
@@ -175,7 +177,7 @@ async def list_resources(
         uri=BANK_URI,
         name="memory",
         title=f"What {caller.project.name} remembers",
-        description="The memory bank, as in every prompt of the project.",
+        description="The memory bank, as every prompt of the project contains it.",
         mime_type="text/plain",
     )
     return ListResourcesResult(resources=[bank] if "read" in caller.token.scopes else [])

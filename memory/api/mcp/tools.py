@@ -1,4 +1,4 @@
-"""The MCP tools. Notes, summaries, facts and messages share one id space."""
+"""The MCP tools. An id identifies a note, summary, fact or message; no two of them share an id."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ Row = Message | Entry | Fact
 
 @dataclass(frozen=True)
 class Caller:
-    """The member of the token's project. `absolute` turns a path into a URL."""
+    """The member who calls, in the project of the token. `absolute` turns a path into a URL."""
 
     member: Membership
     token: Token
@@ -84,8 +84,8 @@ class Caller:
 
 @dataclass(frozen=True)
 class MemoryTool:
-    """A tool, with the name, description and schemas of the function; requires `scope` of the
-    token.
+    """A tool with the name, description and schemas of its function. The token must have
+    `scope`.
     """
 
     handler: Callable[..., BaseModel]
@@ -104,7 +104,7 @@ class MemoryTool:
         return arguments_model(self.handler)
 
     def run(self, caller: Caller, arguments: Mapping[str, Any]) -> BaseModel:
-        """Raises pydantic's ValidationError for invalid arguments."""
+        """Call the function. Raises pydantic's ValidationError for invalid arguments."""
         return self.handler(caller, **dict(self.arguments.model_validate(arguments)))
 
     @property
@@ -132,7 +132,7 @@ TOOLS: dict[str, MemoryTool] = {}
 def tool(
     title: str, scope: str, is_destructive: bool = False, is_idempotent: bool = True
 ) -> Callable[[Callable], Callable]:
-    """Offer the function as a tool. Models read its docstring."""
+    """Register the function as a tool. Models read its docstring as the description."""
 
     def register(handler: Callable) -> Callable:
         TOOLS[handler.__name__] = MemoryTool(handler, title, scope, is_destructive, is_idempotent)
@@ -246,7 +246,9 @@ def update_memory(caller: Caller, memory_id: MemoryId, text: Text) -> MemoryItem
     """
     row = _find(caller, memory_id)
     if isinstance(row, Fact):
-        raise InvalidInputError("A fact has parts: change it in the page, or by the REST API.")
+        raise InvalidInputError(
+            "A fact has no single text: change it on its page or by the REST API."
+        )
     if isinstance(row, Entry):
         _moderate(caller, row, ModerationRequest(ModerationAction.EDIT, caller.user, text=text))
     else:
@@ -260,13 +262,13 @@ def update_memory(caller: Caller, memory_id: MemoryId, text: Text) -> MemoryItem
 
 @tool("Take a memory out", "write", is_destructive=True)
 def delete_memory(caller: Caller, memory_id: MemoryId) -> RemovedMemory:
-    """Remove a note, summary, fact or message from memory, prompts and search. Moderators can
-    still see it; use forget for what must be gone for good.
+    """Remove a note, summary, fact or message from memory, prompts and search. Moderators can still
+    see it. To delete it permanently, use forget.
     """
     row = _find(caller, memory_id)
     if isinstance(row, Fact):
         if not facts.may_decide(caller.member, row):
-            raise NotAllowedError("An owner decides on it.")
+            raise NotAllowedError("Only an owner can decide on this.")
         facts.hide(row, caller.user)
     elif isinstance(row, Entry):
         _moderate(caller, row, ModerationRequest(ModerationAction.HIDE, caller.user))
@@ -279,8 +281,8 @@ def delete_memory(caller: Caller, memory_id: MemoryId) -> RemovedMemory:
 def get_context(
     caller: Caller, query: Question, token_budget: TokenBudget = 2_000
 ) -> ProjectContext:
-    """Return the context of a model that answers this message in the project: blocks, facts, the
-    memory bank and recalled excerpts, within a token budget.
+    """Return the context that a model needs to answer this message in the project: blocks, facts,
+    the memory bank and recalled excerpts, within a token budget.
     """
     result = build_context_text(caller.project, caller.user, query, token_budget)
     sections = {section.name: section.tokens for section in result.sections}
@@ -289,8 +291,8 @@ def get_context(
 
 @tool("Forget for good", "admin", is_destructive=True)
 def forget(caller: Caller, memory_id: MemoryId) -> ForgottenMemory:
-    """Delete a note, summary, fact or message for good, with everything derived from it, and
-    return a receipt. It cannot be undone.
+    """Delete a note, summary, fact or message permanently, with everything derived from it, and
+    return a receipt. This cannot be undone.
     """
     row = _find(caller, memory_id, deleted=True)
     # ForgetScope has a field for each of the three models.
@@ -323,9 +325,10 @@ def _facts(caller: Caller) -> QuerySet[Fact]:
 
 
 def _find(caller: Caller, memory_id: UUID, deleted: bool = False) -> Row:
-    """Return the row with this id. Raises Http404 if it is missing or not for the caller.
+    """Return the row with this id. Raises Http404 if it does not exist or the caller may not read
+    it.
 
-    `deleted` includes rows that were deleted and not forgotten.
+    With `deleted`, also find rows that were deleted but not forgotten.
     """
     sessions = sessions_for(caller.user, caller.token).filter(project=caller.project)
     messages = Message.objects.filter(

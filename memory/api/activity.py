@@ -166,8 +166,8 @@ class UsageRowSerializer(serializers.Serializer):
 
 
 class AllowanceSerializer(serializers.Serializer):
-    """The tokens of summaries today. A `limit` of null means no limit. Over it, work waits until
-    `resumes_at`.
+    """The tokens that summaries used today. A `limit` of null means no limit. When it is reached,
+    summarising is postponed to `resumes_at`.
     """
 
     spent = serializers.IntegerField()

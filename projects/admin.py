@@ -21,6 +21,7 @@ from projects.models import (
     Invitation,
     Membership,
     Project,
+    ServerModels,
     SpentInvitation,
     Token,
 )
@@ -258,3 +259,11 @@ class AuthenticatorAdmin(admin.ModelAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
+
+
+@admin.register(ServerModels)
+class ServerModelsAdmin(ReadOnlyAdmin):
+    """The server's models to look at. The Models page changes them."""
+
+    list_display = ("chat_model", "system_model", "changed_at")
+    search_fields = ("chat_model", "system_model")

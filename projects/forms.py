@@ -12,10 +12,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
+from projects.core.errors import InvalidInputError
 from projects.core.search_languages import search_languages
 from projects.models import MemberRole, Project
 from projects.models.invitations import MAX_USES
-from projects.models.projects import IndexedRole
+from projects.models.projects import MODEL_FIELDS, IndexedRole, project_models
 from projects.models.tokens import SCOPES
 from projects.permissions import projects_for
 
@@ -41,7 +42,7 @@ SETTING_GROUPS = (
         _("General"),
         ("name", "instructions", "custom_context", "timezone", "search_language"),
     ),
-    ("model", _("Model"), ("chat_model", "system_model", "history_limit")),
+    ("model", _("Model"), ("chat_model", "fallback_model", "system_model", "history_limit")),
     (
         "memory",
         _("Memory"),
@@ -132,6 +133,7 @@ class ProjectForm(forms.ModelForm):
         labels = {
             "instructions": _("Instructions"),
             "chat_model": _("Chat model"),
+            "fallback_model": _("Second chat model"),
             "system_model": _("Model for summaries"),
             "history_limit": _("Messages sent to the model"),
             "keep_deleted": _("Let the assistant see deleted messages"),
@@ -149,6 +151,11 @@ class ProjectForm(forms.ModelForm):
             "memory_daily_tokens": _("Daily limit for summaries (tokens)"),
         }
         help_texts = {
+            "chat_model": "",
+            "fallback_model": _(
+                "Answers when the chat model is out of credit or unavailable. The reply shows why."
+            ),
+            "system_model": "",
             "close_after_hours": _(
                 "A closed chat is summarised at once and can be reopened. Leave empty for the "
                 "server default."
@@ -172,8 +179,6 @@ class ProjectForm(forms.ModelForm):
         }
         widgets = {
             "instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""}),
-            "chat_model": forms.TextInput(attrs={"list": "chat-models"}),
-            "system_model": forms.TextInput(attrs={"list": "system-models"}),
         }
 
     def __init__(self, *args: Any, tab: str = "", **kwargs: Any) -> None:
@@ -185,14 +190,33 @@ class ProjectForm(forms.ModelForm):
         if "timezone" in shown:
             self.fields["timezone"].widget = timezone_select(self.instance.timezone)
             self.fields["search_language"].widget = language_select()
+        if "chat_model" in shown:
+            models = project_models().models_for(self.instance)
+            for name in MODEL_FIELDS:
+                self.fields[name].widget = self._model_select(name, models)
         # Compare with the values that the page showed, so that an old page does not undo changes
         # that another member saved meanwhile.
         for field in self.fields.values():
             field.show_hidden_initial = not isinstance(field, forms.MultipleChoiceField)
 
+    def _model_select(self, name: str, models: Any) -> forms.Select:
+        return forms.Select(
+            choices=project_models().select_choices(
+                models,
+                getattr(self.instance, name),
+                is_for_summaries=name == "system_model",
+                default=_("None") if name == "fallback_model" else None,
+            )
+        )
+
     def clean(self) -> dict[str, Any]:
-        """Check the instructions against the keys that the custom context has now."""
+        """Check new models, and the instructions against the keys that the custom context has."""
         data = super().clean() or self.cleaned_data
+        for name in MODEL_FIELDS & data.keys() & {*self.changed_data}:
+            try:
+                project_models().check_model(self.instance, data[name])
+            except InvalidInputError as error:
+                self.add_error(name, str(error))
         if "instructions" in data and "custom_context" in data:
             try:
                 persona_template.check(data["instructions"], data["custom_context"])

@@ -184,6 +184,15 @@ def visits_are_noted(monkeypatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def server_models_are_read(monkeypatch) -> None:
+    """They are: the first page of a test would take more queries than others."""
+    from projects.models import server
+
+    monkeypatch.setattr(server, "CACHE_S", math.inf)
+    monkeypatch.setattr(server, "_saved", (1.0, ("", "")))
+
+
+@pytest.fixture(autouse=True)
 def woken(monkeypatch) -> list[dict]:
     """How often, and with which options, the broker was asked to have something indexed: at once
     after each change.

@@ -28,13 +28,14 @@ from chat.api.answering import (
     session_for_posting,
 )
 from chat.api.attachments import store_images
+from chat.api.prompts import ReceiptSerializer
 from chat.api.serializers import (
     ContentSerializer,
     EmojiSerializer,
     MessageSerializer,
     NewMessageSerializer,
     ReactionSerializer,
-    ReceiptSerializer,
+    RegenerateSerializer,
     RevisionSerializer,
     SessionSerializer,
     StaleSerializer,
@@ -213,12 +214,16 @@ class RegenerateView(APIView):
 
     rate = "replies"
 
-    @extend_schema(request=None, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
+    @extend_schema(request=RegenerateSerializer, parameters=[LAST_EVENT_ID], responses=EXCHANGE)
     @idempotent(repeat_answer)
     def post(self, request, pk):
         old_reply = permissions.message_for_writing(request.user, pk, request.auth)
         check_open(old_reply.session)
-        message, reply = edits.regenerate(old_reply)
+        project = old_reply.session.project
+        serializer = RegenerateSerializer(data=request.data, context={"project": project})
+        serializer.is_valid(raise_exception=True)
+        model = serializer.validated_data.get("model", "")
+        message, reply = edits.regenerate(old_reply, model)
         return answer(request, message, reply)
 
 

@@ -21,7 +21,9 @@ from chat.conversations.read_state import MessageRelations, message_relations, r
 from chat.conversations.sessions import clamp_history_limit, create_session, update_session
 from chat.importers.base import plausible_time
 from chat.models import Message, MessageRevision, Role, Session
+from chat.providers.catalogue import check_model
 from projects.api.serializers import ArchivedField
+from projects.models import validate_model_name
 
 BLANK = "This field may not be blank."
 
@@ -66,6 +68,9 @@ class SessionSerializer(serializers.ModelSerializer):
             "visibility",
             "remembered",
             "history_limit",
+            "chat_model",
+            "temperature",
+            "reasoning_effort",
             "status",
             "pinned",
             "archived",
@@ -77,6 +82,12 @@ class SessionSerializer(serializers.ModelSerializer):
             "last_activity_at",
         )
         read_only_fields = ("kind", "version", "created_at", "last_activity_at")
+
+    def validate_chat_model(self, name: str) -> str:
+        project = self.instance.project if self.instance else self.context["view"].project
+        if self.instance is None or name != self.instance.chat_model:
+            check_model(project, name, field="chat_model")
+        return name
 
     def validate_history_limit(self, limit: int | None) -> int | None:
         return clamp_history_limit(limit)
@@ -234,32 +245,6 @@ class RevisionSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-class ReceiptItemSerializer(serializers.Serializer):
-    """An item of a section. An entry of the memory bank has the places, from 0, of the `lines` that
-    the prompt contained, out of `of`.
-    """
-
-    kind = serializers.CharField()
-    id = serializers.UUIDField(allow_null=True)
-    revision = serializers.IntegerField()
-    tokens = serializers.IntegerField()
-    lines = serializers.ListField(child=serializers.IntegerField(), required=False)
-    of = serializers.IntegerField(required=False)
-
-
-class ReceiptSectionSerializer(serializers.Serializer):
-    name = serializers.CharField()
-    tokens = serializers.IntegerField()
-    items = ReceiptItemSerializer(many=True)
-
-
-class ReceiptSerializer(serializers.Serializer):
-    """The contents of a prompt, section by section, without text."""
-
-    budget = serializers.IntegerField()
-    sections = ReceiptSectionSerializer(many=True)
-
-
 @extend_schema_serializer(examples=[OpenApiExample("Yes", {"emoji": "👍"}, request_only=True)])
 class EmojiSerializer(serializers.Serializer):
     emoji = serializers.CharField(max_length=MAX_EMOJI_CHARS)
@@ -278,6 +263,18 @@ class ForkSerializer(serializers.Serializer):
             raise serializers.ValidationError({"message": ["This session has no such message."]})
         message.session = session
         return {"message": message}
+
+
+class RegenerateSerializer(serializers.Serializer):
+    """The model of the new reply; the session's by default."""
+
+    model = serializers.CharField(
+        required=False, allow_blank=True, max_length=200, validators=[validate_model_name]
+    )
+
+    def validate_model(self, name: str) -> str:
+        check_model(self.context["project"], name, field="model")
+        return name
 
 
 class ContentSerializer(serializers.Serializer):
@@ -339,32 +336,3 @@ class ExchangeSerializer(serializers.Serializer):
 
     message = MessageSerializer()
     reply = MessageSerializer(allow_null=True)
-
-
-class ItemSerializer(ReceiptItemSerializer):
-    label = serializers.CharField()
-
-
-class SectionSerializer(serializers.Serializer):
-    name = serializers.CharField()
-    tokens = serializers.IntegerField()
-    text = serializers.SerializerMethodField()
-    items = ItemSerializer(many=True)
-
-    def get_text(self, section) -> str:
-        return "\n\n".join(message.text for message in section.messages)
-
-
-class PromptMessageSerializer(serializers.Serializer):
-    role = serializers.CharField()
-    content = serializers.CharField(source="text")
-
-
-class PromptSerializer(serializers.Serializer):
-    """A prompt, by section and as the messages that are sent."""
-
-    model = serializers.CharField()
-    budget = serializers.IntegerField()
-    tokens = serializers.IntegerField()
-    sections = SectionSerializer(many=True)
-    messages = PromptMessageSerializer(many=True)

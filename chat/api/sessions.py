@@ -17,7 +17,8 @@ from rest_framework.views import APIView
 
 from chat import permissions
 from chat.api.answering import check_is_chat
-from chat.api.serializers import ForkSerializer, PromptSerializer, SessionSerializer
+from chat.api.prompts import PromptSerializer
+from chat.api.serializers import ForkSerializer, SessionSerializer
 from chat.conversations import edits
 from chat.conversations.search import MAX_QUERY_CHARS, search_sessions
 from chat.conversations.sessions import (

@@ -195,8 +195,10 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     return sibling, reply
 
 
-def regenerate(reply: Message) -> tuple[Message, Message]:
+def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
     """Begin another reply to the message that `reply` answers; return the message and the reply.
+
+    `model` writes it instead of the session's model.
 
     Raises ConflictError if `reply` is not a reply, or if its message was deleted for good.
     """
@@ -212,7 +214,7 @@ def regenerate(reply: Message) -> tuple[Message, Message]:
                 _("The message before this reply was deleted, so the reply cannot be regenerated.")
             )
         message.session = session
-        sibling = begin_reply(message)
+        sibling = begin_reply(message, model)
     return message, sibling
 
 
@@ -246,6 +248,9 @@ def fork(message: Message, user) -> Session:
         visibility=origin.visibility,
         remembered=origin.remembered,
         history_limit=origin.history_limit,
+        chat_model=origin.chat_model,
+        temperature=origin.temperature,
+        reasoning_effort=origin.reasoning_effort,
     )
     drafts = [
         Message(

@@ -15,9 +15,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
-from chat import providers
 from chat.conversations import admission
-from chat.conversations.lookups import LookupLoop, LookupsChanged
+from chat.conversations.lookups import Answer, LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
 from chat.models import Call, CallKind, Message, Status
 from chat.models.messages import UNFINISHED
@@ -41,6 +40,7 @@ SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
 TRUNCATED = _("The reply reached its maximum length.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
+MAX_ERROR_CHARS = 500
 # One statement for all replies of a project: separate writes of thirty streams took a tenth of the
 # processor time of their process. A locked row is skipped, because the next flush follows after a
 # second. A reply that was finalised meanwhile is not changed.
@@ -77,19 +77,18 @@ async def stream_reply(
     process ended). No transaction or connection is held while the model answers.
     """
     chunks: list[str] = []
+    answer: Answer | None = None
     status = Status.INTERRUPTED
     changes: dict[str, object] = {"error": SERVER_STOPPED}
     account = Account(reply.project_id, CallKind.REPLY, payer, reply.session_id, reply.pk)
     try:
         with flushing(reply, chunks):
             try:
-                loop = await in_thread(_prepare, reply, options)
+                answer = await in_thread(_prepare, reply, options, account)
             finally:
                 admission.release()
-            changes["receipt"] = loop.receipt()
-            provider = await in_thread(providers.get_provider, loop.prompt.model, "reply", account)
             began = time.monotonic()
-            async for event in loop.stream(provider):
+            async for event in answer.stream():
                 if isinstance(event, Delta):
                     if not chunks:
                         changes["first_token_ms"] = int((time.monotonic() - began) * 1000)
@@ -98,10 +97,10 @@ async def stream_reply(
                 elif isinstance(event, Thought):
                     yield Thought(storable(event.text))
                 elif isinstance(event, LookupsChanged):
-                    changes |= _lookup_fields(loop)
+                    changes |= _lookup_fields(answer.loop)
                     yield event
                 else:
-                    changes |= _completion_fields(event)
+                    changes |= _completion_fields(event, answer.loop.fallback)
                     status = Status.COMPLETE
                     yield event
     except ProviderError as error:
@@ -118,25 +117,29 @@ async def stream_reply(
         status, changes["error"] = Status.FAILED, INTERNAL_ERROR
         yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
     finally:
+        if answer is not None:
+            changes |= {"receipt": answer.loop.receipt(), "model": answer.loop.prompt.model}
         await asyncio.shield(
             _finalise_with_retries(reply, "".join(chunks), status, changes, account.calls)
         )
 
 
-def _prepare(reply: Message, options: ReplyOptions) -> LookupLoop:
+def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
     """Build the prompt of a pending reply from the committed data."""
     rows = _pending_replies(reply.pk)
     if not rows:
         raise Message.DoesNotExist
     [fresh] = rows
-    turn = builder.Turn(fresh.session, fresh.parent, system=options.system)
+    turn = builder.Turn(
+        fresh.session, fresh.parent, system=options.system, chosen_model=fresh.model
+    )
 
     def store(loop: LookupLoop) -> None:
         # If this process dies, the receipt still names what the text so far may be derived from.
         unfinished = Message.objects.unfinished().filter(project=fresh.project_id, pk=reply.pk)
         unfinished.update(**_lookup_fields(loop))
 
-    return LookupLoop.begin(turn, options, store)
+    return Answer(turn, options, "reply", account, store).prepare()
 
 
 def _make_pending_query(pk: UUID) -> QuerySet[Message]:
@@ -150,19 +153,20 @@ def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
     return {"lookups": [asdict(lookup) for lookup in loop.lookups], "receipt": loop.receipt()}
 
 
-def _completion_fields(event: Finished) -> dict[str, object]:
+def _completion_fields(event: Finished, fallback: Mapping[str, str] | None) -> dict[str, object]:
     notices = []
+    if fallback:
+        notices.append(f"{fallback['model']} did not answer: {fallback['reason']}")
     if event.unseen:
         notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:
         notices.append(TRUNCATED)
     return {
-        "model": event.model,
         "input_tokens": event.input_tokens,
         "output_tokens": event.output_tokens,
         "cost": event.cost,
         "tool_calls": dump_tool_calls(event.calls),
-        "error": " ".join(notices),
+        "error": " ".join(notices)[:MAX_ERROR_CHARS],
     }
 
 

@@ -1,7 +1,8 @@
 """Tool-call loop of a reply: runs the model's calls of Strata's tools and sends the results back to
-the model.
+the model. If the model is out of credit or unavailable, the project's second model answers.
 """
 
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -11,14 +12,19 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
+from chat import providers
+from chat.models import Session
 from chat.prompt import builder, tools
 from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
 from chat.prompt.tools import ModelTool, ToolResult
 from chat.prompt.types import Lookup, Prompt, PromptMessage, PromptSection, ToolCall
 from chat.providers import Delta, Finished, Provider, ProviderError, ReplyOptions, Thought
+from chat.providers.booking import Account
 from projects.core.database import in_thread
 from projects.core.errors import DomainError, NotFoundError
 from projects.core.text import storable
+
+log = logging.getLogger(__name__)
 
 # With less room than this, no further call is run: a shorter result would be useless.
 MIN_RESULT_TOKENS = 150
@@ -58,6 +64,10 @@ class LookupLoop:
     total: Finished | None = None
     # Set when the model has to answer without further calls.
     is_closed: bool = False
+    # Set when the model has sent something.
+    has_begun: bool = False
+    # The model that failed before, and why.
+    fallback: Mapping[str, str] | None = None
 
     @classmethod
     def begin(
@@ -75,7 +85,9 @@ class LookupLoop:
 
     def receipt(self) -> dict[str, object]:
         """Return the receipt of the prompt, with the results of the lookups."""
-        return replace(self.prompt, sections=(*self.prompt.sections, *self.results)).receipt()
+        prompt = replace(self.prompt, sections=(*self.prompt.sections, *self.results))
+        fallback = {"fallback": dict(self.fallback)} if self.fallback else {}
+        return prompt.receipt() | fallback
 
     async def stream(
         self, provider: Provider
@@ -92,6 +104,7 @@ class LookupLoop:
             stream: Any = provider.stream(messages, self._round_options())
             async with aclosing(stream) as events:
                 async for event in events:
+                    self.has_begun = True
                     if isinstance(event, Finished):
                         finished = event
                         continue
@@ -203,3 +216,74 @@ def _add(total: Finished | None, finished: Finished) -> Finished:
         unseen=max(total.unseen, finished.unseen),
         cached_tokens=total.cached_tokens + finished.cached_tokens,
     )
+
+
+@dataclass
+class Answer:
+    """The requests of one answer. `store` is that of `LookupLoop`; `kind` is for the metrics, and
+    the calls are booked on `account`.
+
+    `prepare` comes first, in a thread. `loop` belongs to the model that answers.
+    """
+
+    turn: Turn
+    options: ReplyOptions
+    kind: str
+    account: Account
+    store: Callable[[LookupLoop], None] = lambda loop: None
+    loop: LookupLoop = field(init=False)
+
+    def prepare(self) -> "Answer":
+        """Build the prompt. Raises `ProviderError` if the project may not use the model."""
+        providers.require_allowed(self.turn.project, self.turn.model)
+        options = session_options(self.turn.session, self.options)
+        self.loop = LookupLoop.begin(self.turn, options, self.store)
+        return self
+
+    async def stream(self) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished]:
+        """Yield the events of `LookupLoop.stream`. No database connection is held meanwhile.
+
+        Raises the `ProviderError` of the model that was asked last.
+        """
+        failure = None
+        try:
+            async for event in self._events():
+                yield event
+        except ProviderError as error:
+            if not self._may_switch(error):
+                raise
+            failure = error
+        if failure is not None:
+            await in_thread(self._switch, failure)
+            async for event in self._events():
+                yield event
+
+    async def _events(self) -> AsyncIterator[Any]:
+        model = self.loop.prompt.model
+        provider = await in_thread(providers.get_provider, model, self.kind, self.account)
+        async for event in self.loop.stream(provider):
+            yield event
+
+    def _may_switch(self, error: ProviderError) -> bool:
+        second = self.turn.project.fallback_model
+        has_begun = self.loop.has_begun or self.loop.fallback is not None
+        return bool(second) and second != self.turn.model and error.is_outage and not has_begun
+
+    def _switch(self, error: ProviderError) -> None:
+        """Build the prompt for the second model, which may read less, or no images."""
+        first = self.turn.model
+        log.warning("model_switched model=%s reason=%s", first, error.message)
+        second = self.turn.project.fallback_model
+        self.turn = replace(self.turn, chosen_model=second, shown_ids=set(), _shared={})
+        self.prepare()
+        self.loop.fallback = {"model": first, "reason": str(error.message)}
+
+
+def session_options(session: Session, options: ReplyOptions) -> ReplyOptions:
+    """Return `options` with the settings of `session` for everything that they leave open."""
+    settings: dict[str, Any] = {}
+    if session.temperature is not None:
+        settings["temperature"] = session.temperature
+    if session.reasoning_effort:
+        settings["thinking"] = session.reasoning_effort
+    return replace(options, settings={**settings, **options.settings}) if settings else options

@@ -65,22 +65,26 @@ def ask(
     return message, reply
 
 
-def begin_reply(message: Message) -> Message:
-    """Post a pending reply to `message`. A second call adds a sibling, which becomes active."""
-    [reply] = post_messages(message.session, [pending_reply(message.session, message)])
+def begin_reply(message: Message, model: str = "") -> Message:
+    """Post a pending reply to `message`, by `model` instead of the session's if that is set.
+
+    A second call adds a sibling, which becomes active.
+    """
+    [reply] = post_messages(message.session, [pending_reply(message.session, message, model)])
     return reply
 
 
-def pending_reply(session: Session, message: Message) -> Message:
+def pending_reply(session: Session, message: Message, model: str = "") -> Message:
+    model = model or session.chat_model_name
     return Message(
         role=Role.ASSISTANT,
         status=Status.PENDING,
         parent=message,
         # The database's clock, as in each flush.
         heartbeat_at=Now(),
-        model=session.project.chat_model_name,
+        model=model,
         # The bundled demo model is often wrong.
-        remembered=session.project.chat_model_name != "demo",
+        remembered=model != "demo",
     )
 
 

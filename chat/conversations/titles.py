@@ -89,6 +89,7 @@ def write_title(session_id: UUID) -> str | None:
         return None
     account = Account(session.project_id, CallKind.TITLE, session_id=session_id)
     try:
+        providers.require_allowed(session.project, session.project.system_model_name)
         model = providers.get_provider(session.project.system_model_name, "title", account)
         answer = model.complete(messages, MAX_ANSWER_TOKENS)
     except ProviderError as error:

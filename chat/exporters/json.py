@@ -28,6 +28,7 @@ VERSION = 1
 SESSION_COLUMNS = (
     *("kind", "title", "visibility", "remembered", "status"),
     *("title_by_hand", "pinned", "history_limit"),
+    *("chat_model", "temperature", "reasoning_effort"),
 )
 MESSAGE_COLUMNS = (
     *("role", "tool_call_id", "version", "status", "error", "model"),

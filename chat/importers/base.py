@@ -130,6 +130,9 @@ class ImportedSession:
     pinned: bool = False
     archived_at: datetime | None = None
     history_limit: int | None = None
+    chat_model: str = ""
+    temperature: float | None = None
+    reasoning_effort: str = ""
 
 
 @dataclass

@@ -6,6 +6,8 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
+
 from chat.exporters.json import FORMAT, VERSION
 from chat.importers.base import (
     ImportedFile,
@@ -32,9 +34,18 @@ from chat.importers.json_objects import (
     read_conversations,
     require_object,
 )
-from chat.models import FINAL, Role, SessionKind, SessionStatus, Status, Visibility
+from chat.models import (
+    FINAL,
+    ReasoningEffort,
+    Role,
+    SessionKind,
+    SessionStatus,
+    Status,
+    Visibility,
+)
 from chat.prompt.types import load_lookups, load_tool_calls
 from projects.core.text import storable
+from projects.models import validate_model_name
 
 # The largest value of an integer column.
 MAX_INTEGER = 2**31 - 1
@@ -142,7 +153,26 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
         pinned=session.get("pinned") is True,
         archived_at=_time(session, "archived_at", created_at),
         history_limit=_number(session, "history_limit"),
+        chat_model=_model_name(session),
+        temperature=_temperature(session),
+        reasoning_effort=_one_of(ReasoningEffort.values, session, "reasoning_effort", ""),
     )
+
+
+def _model_name(session: JSONObject) -> str:
+    name = storable(get_text(session, "chat_model"))[:200]
+    try:
+        validate_model_name(name)
+    except ValidationError:
+        return ""
+    return name
+
+
+def _temperature(session: JSONObject) -> float | None:
+    value = session.get("temperature")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= 2 else None
 
 
 def _message(fields: JSONObject, earlier: Mapping[str, ImportedMessage]) -> ImportedMessage:

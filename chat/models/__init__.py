@@ -12,6 +12,7 @@ from chat.models.messages import (
 )
 from chat.models.providers import ModelProvider, ProviderKind
 from chat.models.sessions import (
+    ReasoningEffort,
     Seen,
     Session,
     SessionKind,
@@ -37,6 +38,7 @@ __all__ = [
     "ModelProvider",
     "ProviderKind",
     "Reaction",
+    "ReasoningEffort",
     "Role",
     "Seen",
     "Session",

@@ -24,6 +24,7 @@ class ProviderKind(models.TextChoices):
     GOOGLE = "google", "Google"
     MISTRAL = "mistral", "Mistral"
     GROQ = "groq", "Groq"
+    OLLAMA = "ollama", "Ollama"
     COMPATIBLE = "compatible", _("OpenAI-compatible server")
 
 
@@ -44,9 +45,15 @@ class ModelProvider(models.Model):
     address = models.CharField(
         max_length=2_000, blank=True, help_text="Of an OpenAI-compatible server, with its /v1."
     )
-    encrypted_key = models.TextField(editable=False)
+    encrypted_key = models.TextField(
+        blank=True,
+        editable=False,
+        help_text="Empty for Ollama, and for a provider whose key is in the environment only.",
+    )
     catalogue = models.JSONField(
-        default=list, editable=False, help_text="What the provider listed: name and context size."
+        default=list,
+        editable=False,
+        help_text="What is known of each model: `chat.providers.catalogue.KnownModel`.",
     )
     checked_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)

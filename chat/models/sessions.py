@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import Project, ProjectScopedModel, validate_model_name
 
 HISTORY_LIMITS = (50, 1_000)
 UNTITLED = "Untitled chat"
@@ -29,6 +29,12 @@ class SessionStatus(models.TextChoices):
 class SessionKind(models.TextChoices):
     CHAT = "chat", _("Chat")
     NOTES = "notes", _("Notes")
+
+
+class ReasoningEffort(models.TextChoices):
+    LOW = "low", _("Low")
+    MEDIUM = "medium", _("Medium")
+    HIGH = "high", _("High")
 
 
 def open_label(title: str, visibility: str) -> str:
@@ -99,6 +105,20 @@ class Session(ProjectScopedModel):
         blank=True,
         validators=[MinValueValidator(HISTORY_LIMITS[0]), MaxValueValidator(HISTORY_LIMITS[1])],
         help_text="Messages that the model sees. Empty: the project's limit.",
+    )
+    chat_model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[validate_model_name],
+        help_text="The model that answers. Empty: the project's.",
+    )
+    temperature = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(2)]
+    )
+    reasoning_effort = models.CharField(
+        max_length=10, blank=True, default="", db_default="", choices=ReasoningEffort.choices
     )
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)
@@ -181,6 +201,11 @@ class Session(ProjectScopedModel):
     @property
     def is_notes(self) -> bool:
         return self.kind == SessionKind.NOTES
+
+    @property
+    def chat_model_name(self) -> str:
+        """The model that answers in this session."""
+        return self.chat_model or self.project.chat_model_name
 
     @property
     def window_limit(self) -> int:

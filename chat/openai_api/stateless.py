@@ -4,8 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 
-from chat import providers
-from chat.conversations.lookups import LookupLoop, LookupsChanged
+from chat.conversations.lookups import Answer, LookupsChanged
 from chat.models import CallKind, Session, Visibility
 from chat.openai_api.transcript import (
     LoadedImages,
@@ -60,10 +59,8 @@ async def stream_answer(
     """
     account = Account(turn.project.pk, CallKind.REPLY, payer)
     try:
-        loop = await in_thread(LookupLoop.begin, turn, options)
-        model = loop.prompt.model
-        provider = await in_thread(providers.get_provider, model, "stateless", account)
-        async for event in loop.stream(provider):
+        answer = await in_thread(Answer(turn, options, "stateless", account).prepare)
+        async for event in answer.stream():
             yield event
     except ProviderError as error:
         # Log no text of the provider, because it may quote the prompt.

@@ -99,10 +99,12 @@ class ChatCompletionView(OpenAIView):
         name = schemas.session_name(request)
         project = _get_writable_project(request, params["model"])
         transcript = parse_transcript(params["messages"])
-        options = schemas.reply_options(params, transcript.system, project.chat_model_name)
-        _check_system_length(transcript.system, project)
-        images = ImageLoader()
         key = SessionKey(project, request.user, name) if name else None
+        session = key.find_session() if key else None
+        model = session.chat_model_name if session else project.chat_model_name
+        options = schemas.reply_options(params, transcript.system, model)
+        _check_system_length(transcript.system, model)
+        images = ImageLoader()
         reply = _begin_stored_reply(key, transcript.messages, images) if key else None
         envelope = ResponseEnvelope.create(
             reply.pk.hex if reply else uuid4().hex,
@@ -163,8 +165,8 @@ def _start_stateless_reply(
     return live_replies.start_unstored(stateless.stream_answer(turn, options, Payer.of(request)))
 
 
-def _check_system_length(system: str, project: Project) -> None:
-    budget = context_tokens(project.chat_model_name) * (1 - REPLY_SHARE)
+def _check_system_length(system: str, model: str) -> None:
+    budget = context_tokens(model) * (1 - REPLY_SHARE)
     tokens, limit = token_counting.count(system), int(budget * CLIENT_SYSTEM_SHARE)
     if tokens > limit:
         reason = f"The system message has {tokens} tokens; this model takes at most {limit}."

@@ -34,6 +34,7 @@ class Turn:
     that the current section may take; `shown_ids` are the items of the sections before it. `system`
     is the system text that an API client sends. For a request that is not stored,
     `stateless_history` has the earlier messages and `stateless_images` the images by message.
+    `chosen_model` answers instead of the session's model.
     """
 
     session: Session
@@ -43,11 +44,16 @@ class Turn:
     system: str = ""
     stateless_history: Sequence[Message] | None = None
     stateless_images: Mapping[UUID, tuple[PromptImage, ...]] = field(default_factory=dict)
+    chosen_model: str = ""
     _shared: dict[str, object] = field(default_factory=dict)
 
     @property
     def project(self):
         return self.session.project
+
+    @property
+    def model(self) -> str:
+        return self.chosen_model or self.session.chat_model_name
 
     def shared(self, name: str, compute: Callable[[], T]) -> T:
         """Return the result of `compute`, computed once for all sections that use this name."""
@@ -121,12 +127,12 @@ def context_tokens(model: str) -> int:
 
 
 def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
-    """Run the sections within the context of the project's chat model, of which the tools that the
-    model is offered take `tool_tokens`.
+    """Run the sections within the context of the turn's model, of which the tools that the model is
+    offered take `tool_tokens`.
 
     Room for the last section, the message itself, is reserved first.
     """
-    model = turn.project.chat_model_name
+    model = turn.model
     budget = max(0, int(context_tokens(model) * (1 - REPLY_SHARE)) - tool_tokens)
     *earlier, last = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
     turn.budget = budget

@@ -157,7 +157,7 @@ def _prompt_messages(
             )
         )
     has_calls = any(message.calls for message in messages)
-    if has_calls and not providers.supports_tools(turn.project.chat_model_name):
+    if has_calls and not providers.supports_tools(turn.model):
         return without_calls(messages)
     return messages
 
@@ -168,7 +168,7 @@ def _images_to_show(
     newest_first = [
         image for source in reversed(sources) for image in reversed(turn.images.get(source.pk, ()))
     ]
-    if not newest_first or not providers.supports_images(turn.project.chat_model_name):
+    if not newest_first or not providers.supports_images(turn.model):
         return set()
     return choose_images(newest_first, int(turn.budget * IMAGES_SHARE), limit)
 

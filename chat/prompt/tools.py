@@ -140,7 +140,7 @@ def tools_for(turn: Turn, params: Mapping[str, Any] = {}) -> Mapping[str, ModelT
     if not is_text or params.get("tool_choice", "auto") != "auto":
         return {}
     useful = {name: tool for name, tool in all_tools().items() if tool.is_useful(turn)}
-    if not useful or not providers.accepts_own_tools(turn.project.chat_model_name):
+    if not useful or not providers.accepts_own_tools(turn.model):
         return {}
     taken = {tool["function"]["name"] for tool in params.get("tools", ())}
     return {name: tool for name, tool in useful.items() if name not in taken}

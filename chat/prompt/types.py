@@ -227,6 +227,7 @@ class Prompt:
         """Return the content by id and revision, without any text."""
         fields = ("kind", "revision", "tokens")
         return {
+            "model": self.model,
             "budget": self.budget,
             "sections": [
                 {

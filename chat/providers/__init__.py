@@ -28,6 +28,7 @@ from chat.providers.base import (
 if TYPE_CHECKING:
     from chat.models import ModelProvider
     from chat.providers.booking import Account
+    from projects.models import Project
 
 __all__ = [
     "Completion",
@@ -43,6 +44,7 @@ __all__ = [
     "Thought",
     "accepts_own_tools",
     "get_provider",
+    "require_allowed",
     "supports_images",
     "supports_output_schema",
     "supports_tools",
@@ -69,6 +71,10 @@ DEMO_NOT_RUNNING = _(
 UNREADABLE_KEY = _(
     "The key of this provider can no longer be read, because the server’s secret key has changed. "
     "A server administrator can enter it again on the Models page."
+)
+NOT_ALLOWED = _(
+    "This project may not use this model. Choose another one in the chat or in the project’s "
+    "settings."
 )
 
 # Importing pydantic-ai takes most of a second. Commands that call no model must not pay for it,
@@ -157,6 +163,12 @@ def get_provider(name: str, kind: str, account: "Account | None" = None) -> Prov
 
     prices.load()
     return MeasuredProvider(PydanticAIProvider(name, server_of(name)), name, kind, account)
+
+
+def require_allowed(project: "Project", name: str) -> None:
+    """Raise `ProviderError` before a call if the administrators do not allow the model `name`."""
+    if not project.allows_model(name):
+        raise ProviderError(NOT_ALLOWED, status=400, code="model_not_allowed")
 
 
 _saved: tuple[float, dict[str, ModelServer | None]] = (0.0, {})

@@ -82,12 +82,23 @@ class OutputSchema:
     schema: Mapping[str, object]
 
 
+# The codes of errors that another model may not have.
+OUTAGE_CODES = {
+    "insufficient_quota",
+    "overloaded",
+    "rate_limit_exceeded",
+    "timeout",
+    "unavailable",
+    "upstream_error",
+}
+
+
 class ProviderError(UnavailableError):
     """A model did not answer. The message is for people: it contains no key and no chat text.
 
     `retry_after_s` is set if the provider sent it. `status` and `code` are the HTTP status
-    and OpenAI's error code for API clients. `finished` has the tokens of an answer that was of no
-    use.
+    and OpenAI's error code for API clients. If it `is_outage`, the project's second model answers.
+    `finished` has the tokens of an answer that was of no use.
     """
 
     finished: Finished | None = None
@@ -98,8 +109,10 @@ class ProviderError(UnavailableError):
         retry_after: float | None = None,
         status: int = 502,
         code: str = "upstream_error",
+        is_outage: bool = False,
     ) -> None:
         super().__init__(message, code=code)
+        self.is_outage = is_outage or code in OUTAGE_CODES
         self.retry_after_s = None if retry_after is None else math.ceil(retry_after)
         self.status = status  # type: ignore[misc]  # here it differs from instance to instance
 

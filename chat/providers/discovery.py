@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from chat import providers
 from chat.models import ModelProvider
 from chat.prompt.types import PromptMessage
+from chat.providers.catalogue import SUGGESTED_MODELS
 from projects.core import outbound_http
 from projects.core.errors import InvalidInputError
 from projects.core.outbound_http import OutboundFailure
@@ -30,15 +31,6 @@ MAX_MODELS = 1_000
 MAX_NAME_CHARS = 150
 # Keys of a model's context size in the lists of OpenRouter, Groq, Mistral and vLLM.
 CONTEXT_KEYS = ("context_length", "context_window", "max_context_length", "max_model_len")
-# A small and fast model of each provider. The project's settings can name another.
-SUGGESTED_MODELS = {
-    "openai-chat": "gpt-5-mini",
-    "anthropic": "claude-haiku-4-5",
-    "google": "gemini-2.5-flash",
-    "mistral": "mistral-small-latest",
-    "groq": "llama-3.3-70b-versatile",
-    "openrouter": "openai/gpt-5-mini",
-}
 TRIAL_PROMPT = "Say hello in one short sentence."
 TRIAL_TOKENS = 400
 MAX_ANSWER_CHARS = 300

@@ -15,7 +15,9 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
     for kind, message, status, code in _TRANSLATIONS:
         if isinstance(error, kind):
-            return ProviderError(message, wait, status, code)
+            # A model that its provider has removed.
+            is_gone = isinstance(error, exceptions.ModelNotFoundError)
+            return ProviderError(message, wait, status, code, is_outage=is_gone)
     return ProviderError(_("The provider sent a response that Strata could not read."), wait)
 
 
@@ -23,33 +25,46 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
 _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (
         exceptions.UserError,
-        _("The model is not set up: its name or API key is missing."),
+        _(
+            "The model is not set up: its name or API key is missing. A server administrator can "
+            "add the key on the Models page."
+        ),
         *(500, "model_not_configured"),
     ),
     (
         exceptions.ModelQuotaExceededError,
-        _("Your provider account is out of credit."),
+        _(
+            "Your provider account is out of credit. Add credit at the provider, or choose another "
+            "model."
+        ),
         *(429, "insufficient_quota"),
     ),
     (
         exceptions.ModelRequestTimeout,
-        _("The model did not answer in time."),
+        _("The model did not answer in time. Try again."),
         *(504, "timeout"),
     ),
-    (exceptions.ModelTimeoutError, _("The model did not answer in time."), 504, "timeout"),
+    (
+        exceptions.ModelTimeoutError,
+        _("The model did not answer in time. Try again."),
+        *(504, "timeout"),
+    ),
     (
         exceptions.ModelConnectionError,
-        _("The connection to the model failed."),
+        _("The connection to the model failed. Check that its server is running, and try again."),
         *(502, "upstream_error"),
     ),
     (
         exceptions.ModelAuthenticationError,
-        _("The provider rejected the API key."),
+        _(
+            "The provider rejected the API key. A server administrator can enter it again on the "
+            "Models page."
+        ),
         *(500, "model_not_configured"),
     ),
     (
         exceptions.ModelNotFoundError,
-        _("The provider has no model with this name."),
+        _("The provider has no model with this name. Choose another model."),
         *(500, "model_not_configured"),
     ),
     (
@@ -74,7 +89,7 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     ),
     (
         exceptions.ModelServerError,
-        _("The provider returned an error."),
+        _("The provider returned an error. Try again."),
         *(502, "upstream_error"),
     ),
     (

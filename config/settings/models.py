@@ -137,6 +137,9 @@ for _name in list(os.environ):
     if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
         read_secret(_name.removesuffix("_FILE"))
 CHAT_MODEL = _env.chat_model
+# Whether the environment names them; the Models page sets them otherwise.
+HAS_CHAT_MODEL = bool(os.environ.get("STRATA_CHAT_MODEL", "").strip())
+HAS_SYSTEM_MODEL = bool(_env.system_model)
 SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
 MODEL_FIRST_TOKEN_TIMEOUT = _env.first_token_timeout
 MODEL_TIMEOUT = _env.model_timeout
@@ -195,6 +198,8 @@ CHAT_PROMPT_SECTIONS = [
 ]
 # The tools that models may call while they answer; Strata runs them.
 CHAT_MODEL_TOOLS = ["memory.prompt.tools.search_memory", "memory.prompt.tools.read_chat"]
+# The module that checks and lists the models that a project may use.
+PROJECT_MODELS = "chat.providers.catalogue"
 # Functions that annotate a queryset of sessions with a number that lists of sessions show.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
 CHAT_IMPORTERS = {

@@ -34,7 +34,11 @@ FORMAT = "strata-project"
 VERSION = 1
 MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
 # Columns of a project that depend on this server.
-LOCAL_COLUMNS = ("id", "name", "slug", "demo_progress", "archived_at", "created_at")
+LOCAL_COLUMNS = (
+    *("id", "name", "slug", "demo_progress", "archived_at", "created_at"),
+    # The administrators of each server decide.
+    "allowed_models",
+)
 
 
 @dataclass(frozen=True)

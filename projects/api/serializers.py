@@ -11,7 +11,7 @@ from rest_framework.validators import UniqueValidator
 
 from projects import persona_template
 from projects.models import Invitation, MemberRole, Membership, Project
-from projects.models.projects import validate_custom_context
+from projects.models.projects import MODEL_FIELDS, project_models, validate_custom_context
 from projects.permissions import ProjectArchivedError
 
 
@@ -72,6 +72,8 @@ class ProjectSerializer(PartialUpdateSerializer):
             "instructions",
             "chat_model",
             "system_model",
+            "fallback_model",
+            "allowed_models",
             "memory_enabled",
             "bank_max_tokens",
             "blocks_max_tokens",
@@ -95,6 +97,7 @@ class ProjectSerializer(PartialUpdateSerializer):
             "archived",
             "created_at",
         )
+        read_only_fields = ("allowed_models",)
         extra_kwargs = {
             "slug": {
                 "required": False,
@@ -120,6 +123,10 @@ class ProjectSerializer(PartialUpdateSerializer):
             raise ProjectArchivedError
         if not attrs.keys().isdisjoint({"instructions", "custom_context"}):
             self._check_instructions(attrs)
+        project = self.instance or Project()
+        for name in MODEL_FIELDS & attrs.keys():
+            if attrs[name] != getattr(project, name):
+                project_models().check_model(project, attrs[name], field=name)
         return attrs
 
     def _check_instructions(self, attrs: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from projects.models.idempotency import IdempotencyKey
 from projects.models.invitations import Invitation, InvitationStatus, SpentInvitation
 from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project, validate_model_name
+from projects.models.server import ServerModels
 from projects.models.tokens import SCOPES, Bucket, Token
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Membership",
     "Project",
     "ProjectScopedModel",
+    "ServerModels",
     "SpentInvitation",
     "Token",
     "delete_rows",

@@ -1,5 +1,7 @@
 """The project: a team's workspace and its settings."""
 
+from importlib import import_module
+from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -13,8 +15,11 @@ from projects import persona_template
 from projects.core.models import new_id
 from projects.core.search_languages import validate_search_language
 from projects.core.text import storable
+from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
 
 DEFAULT_MIN_INDEX_CHARS = 20
+# The fields that name a model.
+MODEL_FIELDS = {"chat_model", "fallback_model", "system_model"}
 MAX_CONTEXT_PAIRS, MAX_CONTEXT_KEY_CHARS, MAX_CONTEXT_VALUE_CHARS = 50, 50, 1_000
 
 
@@ -71,9 +76,14 @@ def validate_model_name(name: str) -> None:
         )
 
 
+def project_models() -> Any:
+    """Return the module that checks and lists the models that a project may use."""
+    return import_module(settings.PROJECT_MODELS)
+
+
 def validate_system_model_name(name: str) -> None:
     """Accept also `extractive`, the summariser that only quotes."""
-    if name != "extractive":
+    if name != EXTRACTIVE:
         validate_model_name(name)
 
 
@@ -120,6 +130,23 @@ class Project(models.Model):
             "A model name, or extractive for summaries without a language model. Leave "
             "empty for the server default."
         ),
+    )
+    fallback_model = models.CharField(
+        _("second chat model"),
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[validate_model_name],
+        help_text=_("Answers when the chat model is out of credit or unavailable."),
+    )
+    allowed_models = ArrayField(
+        models.CharField(max_length=200),
+        verbose_name=_("allowed models"),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text=_("Set by the server’s administrators. Empty: all models."),
     )
     memory_enabled = models.BooleanField(_("remember chats"), default=True)
     bank_max_tokens = models.PositiveIntegerField(
@@ -300,9 +327,13 @@ class Project(models.Model):
     @property
     def chat_model_name(self) -> str:
         """Return the model that writes replies."""
-        return self.chat_model or settings.CHAT_MODEL
+        return self.chat_model or default_chat_model()
 
     @property
     def system_model_name(self) -> str:
         """Return the model that writes summaries, or `extractive`."""
-        return self.system_model or settings.SYSTEM_MODEL
+        return self.system_model or default_system_model()
+
+    def allows_model(self, name: str) -> bool:
+        """Check whether the administrators allow the model `name`. Quoting needs no model."""
+        return not self.allowed_models or name in self.allowed_models or name == EXTRACTIVE

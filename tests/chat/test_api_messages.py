@@ -28,7 +28,7 @@ def test_a_message_is_answered(api, owner, url, scripted):
     assert message["content"] == "When is the cutover?"
     assert (reply["seq"], reply["role"], reply["parent"]) == (2, "assistant", message["id"])
     assert (reply["content"], reply["status"], reply["error"]) == ("On 3 March.", "complete", "")
-    assert reply["model"] == "scripted"
+    assert reply["model"] == "openai-chat:scripted"
     assert reply["input_tokens"] > 0
     assert reply["output_tokens"] == 3
 

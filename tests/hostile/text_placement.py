@@ -12,7 +12,7 @@ from django.db.models import CharField, JSONField, Model, TextField
 
 from chat.models import Message, ModelPrice, ModelProvider
 from memory.models import Call, Fact, RenderedBank
-from projects.models import Project, Token
+from projects.models import Project, ServerModels, Token
 from tests.hostile.payloads import PAYLOADS, mark
 from tests.memory.text_columns import text_columns
 
@@ -25,7 +25,14 @@ KEPT = (
     *("source_key", "pieces", "terms", "included", "left_out", "embedder", "tool_calls", "lookups"),
     *("role_before", "role_after"),
 )
-KEPT_OF = {(Fact, "subject"): False, (Message, "tool_call_id"): True, (Call, "outcome"): False}
+KEPT_OF = {
+    (Fact, "subject"): False,
+    (Message, "tool_call_id"): True,
+    (Call, "outcome"): False,
+    # One row for all projects, which would have no model then.
+    (ServerModels, "chat_model"): True,
+    (ServerModels, "system_model"): True,
+}
 
 
 def columns() -> list[tuple[type[Model], str]]:

@@ -540,6 +540,7 @@ LEFT_OUT = {
     "chat.ModelProvider": "Its key belongs to this server.",
     "chat.ModelPrice": "A setting of this server.",
     "chat.Call": "What model calls of this server cost.",
+    "projects.ServerModels": "The models of this server.",
     "chat.FileRemoval": "Work that is pending on this server.",
     "memory.Activity": "What was done here; it refers to ids that an import replaces.",
     "memory.Chunk": "The importing server creates the chunks from the messages.",

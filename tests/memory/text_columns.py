@@ -2,7 +2,15 @@
 
 from django.db.models import Model
 
-from chat.models import Attachment, FileRemoval, Import, Message, ModelPrice, ModelProvider
+from chat.models import (
+    Attachment,
+    FileRemoval,
+    Import,
+    Message,
+    ModelPrice,
+    ModelProvider,
+    Session,
+)
 from memory.forgetting.stores import STORES
 from memory.models import (
     Activity,
@@ -21,7 +29,7 @@ from memory.models import (
     Vector,
     Webhook,
 )
-from projects.models import Bucket, IdempotencyKey, Invitation, Project, Token
+from projects.models import Bucket, IdempotencyKey, Invitation, Project, ServerModels, Token
 
 # Text columns that no text from a conversation reaches, by model: names, settings, digests, and
 # messages that Strata writes itself.
@@ -33,17 +41,20 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
         "custom_context",
         "chat_model",
         "system_model",
+        "fallback_model",
         "timezone",
         "search_language",
     ),
     # What server administrators entered, and what the provider listed.
     ModelProvider: ("name", "address", "encrypted_key", "catalogue"),
     ModelPrice: ("model",),
+    ServerModels: ("chat_model", "system_model"),
     Token: ("digest", "token_key", "name", "scopes"),
     # Digests and ids; a name with a number.
     IdempotencyKey: ("key", "request", "made"),
     Bucket: ("subject",),
     Invitation: ("digest", "username"),
+    Session: ("chat_model",),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file is deleted when the import ends.

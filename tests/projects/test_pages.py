@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import post_message
-from chat.models import Message, Session
+from chat.models import Message, ModelProvider, Session
 from memory.models import Cursor
 from projects.models import MemberRole, Membership, Project
 from projects.services import create_project, delete_project
@@ -132,14 +132,14 @@ def test_a_tab_saves_nothing_of_another(olive, project):
     assert response["Location"] == "/projects/billing/settings/"
 
 
-def test_time_zones_and_models_are_lists(olive, project, monkeypatch):
-    monkeypatch.setattr("chat.providers.discovery.list_ollama_models", lambda: ["ollama:qwen3"])
+def test_time_zones_and_models_are_lists(olive, project):
+    ModelProvider.objects.create(name="ollama", kind="ollama", catalogue=[{"name": "qwen3"}])
     Project.objects.update(timezone="US/Pacific")
     page = olive.get("/projects/billing/settings/").content.decode()
     assert '<option value="US/Pacific" selected>US/Pacific</option>' in page
     assert '<option value="Europe/Berlin">Berlin</option>' in page
     assert page.count("US/") == 3
-    assert page.count('<option value="ollama:qwen3">') == 2
+    assert page.count('<option value="ollama:qwen3">') == 3
     assert page.count('<option value="extractive">') == 1
 
 

@@ -15,4 +15,5 @@ def get_summariser(project: Project) -> Summariser:
         return ExtractiveSummariser()
     from memory.layers.summarising.llm import ModelSummariser
 
-    return ModelSummariser(project.system_model_name)
+    name = project.system_model_name
+    return ModelSummariser(name, is_allowed=project.allows_model(name))

@@ -48,8 +48,9 @@ BROKE_OFF = "The model's summary broke off in the middle."
 
 
 class ModelSummariser:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_allowed: bool = True) -> None:
         self.name = name
+        self.is_allowed = is_allowed
         self._part_tokens = min(
             MAX_PART_TOKENS, int((context_tokens(name) - MAX_INSTRUCTION_TOKENS) * PART_SHARE)
         )
@@ -60,6 +61,7 @@ class ModelSummariser:
         """Read every line, in parts that fit the model. The first bullets of each part come before
         the second ones; the facts are those of all parts.
         """
+        self._require_allowed()
         clean = _cleaner(prompts.CONVERSATION, (line.text for line in lines))
         summaries: list[list[Line]] = []
         claims: list[FactClaim] = []
@@ -99,6 +101,7 @@ class ModelSummariser:
         """Request a digest. If it omits particulars, request it again, and return the answer with
         fewer losses, or the first one.
         """
+        self._require_allowed()
         notes = dict(enumerate((line for child in children for line in child.lines), 1))
         clean = _cleaner(prompts.DIGEST, (child.text for child in children))
         messages = prompts.digest(label, [(child.label, child.lines) for child in children])
@@ -116,6 +119,11 @@ class ModelSummariser:
             return first
         second = Digest.audited(_with_sources(bullets, notes), children)
         return min(first, second, key=lambda digest: len(digest.audit.missing))
+
+    def _require_allowed(self) -> None:
+        """Raise `ProviderError` if the administrators do not allow the model in this project."""
+        if not self.is_allowed:
+            raise ProviderError(providers.NOT_ALLOWED, status=400, code="model_not_allowed")
 
     def _ask(
         self,

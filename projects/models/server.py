@@ -1,0 +1,83 @@
+"""The models that projects use if they choose none."""
+
+import asyncio
+import time
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from projects.core.models import new_id
+
+# A change in the page reaches all processes after this time.
+CACHE_S = 5.0
+EXTRACTIVE = "extractive"
+
+
+class ServerModels(models.Model):
+    """The server's models as set on the Models page. There is at most one row."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    chat_model = models.CharField(max_length=200, blank=True)
+    system_model = models.CharField(max_length=200, blank=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = _("models of the server")
+        verbose_name_plural = _("models of the server")
+
+    def __str__(self) -> str:
+        return self.chat_model
+
+
+# The time of the last query, and its result.
+_saved: tuple[float, tuple[str, str]] = (0.0, ("", ""))
+
+
+def default_chat_model() -> str:
+    """Return the model of projects that choose none. The environment wins over the page."""
+    chosen = "" if settings.HAS_CHAT_MODEL else _read()[0]
+    return chosen or settings.CHAT_MODEL
+
+
+def default_system_model() -> str:
+    """Return the model for summaries of projects that choose none, or `extractive`."""
+    if settings.HAS_SYSTEM_MODEL:
+        return settings.SYSTEM_MODEL
+    chosen_chat, chosen = ("", _read()[1]) if settings.HAS_CHAT_MODEL else _read()
+    if chosen or not chosen_chat:
+        return chosen or settings.SYSTEM_MODEL
+    return EXTRACTIVE if chosen_chat == "demo" else chosen_chat
+
+
+def save_defaults(chat_model: str, system_model: str) -> None:
+    """Replace the server's models; empty for the settings' default."""
+    row = ServerModels.objects.first() or ServerModels()
+    row.chat_model, row.system_model = chat_model, system_model
+    row.save()
+    forget_defaults()
+
+
+def forget_defaults() -> None:
+    """Read the row again at the next call of this process."""
+    global _saved
+    _saved = (0.0, ("", ""))
+
+
+def _read() -> tuple[str, str]:
+    """Return the stored models. In an event loop, which must not wait, return the last result."""
+    global _saved
+    read_at, values = _saved
+    if (not read_at or time.monotonic() - read_at > CACHE_S) and not _is_in_event_loop():
+        row = ServerModels.objects.values_list("chat_model", "system_model").first()
+        values = row or ("", "")
+        _saved = (time.monotonic(), values)
+    return values
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,229 @@
+"""Which model answers: the project's, the chat's, that of one answer, or the second model."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from chat import providers
+from chat.conversations.messages import post_message
+from chat.exporters import json as json_exporter
+from chat.models import Message, ModelProvider, Session
+from memory.models import Cursor
+from projects.models import Project
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OTHER = "openai-chat:other"
+
+
+@pytest.fixture
+def session(project, owner, scripted) -> Session:
+    return Session.objects.create(project=project, creator=owner)
+
+
+@pytest.fixture
+def client(api, owner):
+    return api(owner)
+
+
+def ask(client, session, text="When is the cutover?") -> dict:
+    answer = client.post(f"/api/v1/sessions/{session.pk}/messages/", {"content": text}, "json")
+    assert answer.status_code == 201, answer.json()
+    return answer.json()["reply"]
+
+
+def change(client, session, **fields):
+    return client.patch(f"/api/v1/sessions/{session.pk}/", fields, "json")
+
+
+def models(scripted) -> list[object]:
+    return [request["model"] for request in scripted.requests]
+
+
+def receipt(client, reply: dict) -> dict:
+    return client.get(f"/api/v1/messages/{reply['id']}/receipt/").json()
+
+
+def export(session) -> dict:
+    session.refresh_from_db()
+    return json.loads("".join(json_exporter.render(session)))
+
+
+def test_a_chat_has_its_own_model_and_settings(client, session, scripted):
+    assert change(client, session, chat_model=OTHER, temperature=0.2).status_code == 200
+    reply = ask(client, session)
+    assert (reply["model"], models(scripted)) == (OTHER, ["other"])
+    assert scripted.requests[0]["temperature"] == 0.2
+    assert receipt(client, reply)["model"] == OTHER
+    change(client, session, chat_model="", temperature=None)
+    assert ask(client, session)["model"] == "openai-chat:scripted"
+    assert "temperature" not in scripted.requests[1]
+
+
+def test_the_effort_reaches_models_that_reason(client, session, scripted):
+    change(client, session, chat_model="openai-chat:gpt-5-mini", reasoning_effort="low")
+    ask(client, session)
+    change(client, session, chat_model=OTHER)
+    ask(client, session)
+    assert [it.get("reasoning_effort") for it in scripted.requests] == ["low", None]
+
+
+def test_one_answer_has_another_model_and_the_history_shows_both(client, session, scripted):
+    first = ask(client, session)
+    answer = client.post(f"/api/v1/messages/{first['id']}/regenerate/", {"model": OTHER}, "json")
+    second = answer.json()["reply"]
+    assert (first["model"], second["model"]) == ("openai-chat:scripted", OTHER)
+    third = ask(client, session, "And then?")
+    assert third["model"] == "openai-chat:scripted"
+    assert models(scripted) == ["scripted", "other", "scripted"]
+    assert [receipt(client, it)["model"] for it in (first, second, third)] == [
+        "openai-chat:scripted",
+        OTHER,
+        "openai-chat:scripted",
+    ]
+    exported = export(session)
+    assert [it["model"] for it in exported["messages"] if it["role"] == "assistant"] == [
+        it["model"] for it in (first, second, third)
+    ]
+
+
+def test_unknown_models_are_refused(client, session, project):
+    ModelProvider.objects.create(
+        name="lab", kind="compatible", encrypted_key="x", catalogue=[{"name": "big-2026"}]
+    )
+    for name, reason in (("nobody:x", "no provider"), ("lab:small", "no model")):
+        assert reason in change(client, session, chat_model=name).json()["chat_model"][0]
+        for field in ("chat_model", "system_model", "fallback_model"):
+            answer = client.patch(f"/api/v1/projects/{project.slug}/", {field: name}, "json")
+            assert (answer.status_code, [*answer.json()]) == (400, [field])
+    # A name without its date, as some providers accept.
+    assert change(client, session, chat_model="lab:big").status_code == 200
+
+
+def test_models_that_administrators_do_not_allow_are_refused(
+    client, session, project, scripted, api, owner
+):
+    first = ask(client, session)
+    Project.objects.update(allowed_models=[OTHER])
+    again = f"/api/v1/messages/{first['id']}/regenerate/"
+    for refused in (
+        client.post(again, {"model": "openai-chat:scripted"}, "json"),
+        change(client, session, chat_model="demo"),
+        client.patch(f"/api/v1/projects/{project.slug}/", {"chat_model": "demo"}, "json"),
+    ):
+        assert "may not use this model" in str(refused.json())
+        assert refused.status_code == 400
+    # The project's own model, from before.
+    reply = ask(client, session)
+    assert (reply["status"], reply["error"]) == ("failed", providers.NOT_ALLOWED)
+    openai = client.post(
+        "/v1/chat/completions",
+        {"model": project.slug, "messages": [{"role": "user", "content": "Hello"}]},
+        "json",
+    )
+    assert (openai.status_code, openai.json()["error"]["code"]) == (400, "model_not_allowed")
+    assert models(scripted) == ["scripted"]
+    assert client.post(again, {"model": OTHER}, "json").json()["reply"]["model"] == OTHER
+
+
+@pytest.fixture
+def second(project) -> Project:
+    project.fallback_model = OTHER
+    project.save()
+    return project
+
+
+@pytest.mark.parametrize("status", [402, 404, 429, 500, 503])
+def test_the_second_model_answers_when_the_first_cannot(client, session, scripted, second, status):
+    scripted.status(status)
+    scripted.say("In May.")
+    reply = ask(client, session)
+    assert (reply["content"], reply["model"], reply["status"]) == ("In May.", OTHER, "complete")
+    assert models(scripted) == ["scripted", "other"]
+    fallback = receipt(client, reply)["fallback"]
+    assert fallback["model"] == "openai-chat:scripted"
+    assert fallback["reason"]
+    assert fallback["reason"] in reply["error"]
+    # The next answer tries the first model again.
+    assert ask(client, session)["model"] == "openai-chat:scripted"
+
+
+def test_the_page_shows_which_model_answered_and_why(client, session, scripted, second, owner, api):
+    from django.test import Client
+
+    scripted.status(500)
+    ask(client, session)
+    browser = Client()
+    browser.force_login(owner)
+    page = browser.get(f"/projects/billing/chats/{session.pk}/").content.decode()
+    assert OTHER in page
+    assert "openai-chat:scripted did not answer" in " ".join(page.split())
+
+
+def test_nothing_is_sent_twice_after_the_first_word_or_with_a_wrong_key(
+    client, session, scripted, second
+):
+    scripted.half("In ")
+    scripted.status(401)
+    for _ in range(2):
+        assert ask(client, session)["status"] == "failed"
+    assert models(scripted) == ["scripted", "scripted"]
+
+
+def test_both_models_fail(client, session, scripted, second):
+    scripted.status(500)
+    scripted.status(429)
+    reply = ask(client, session)
+    assert (reply["status"], reply["model"]) == ("failed", OTHER)
+    assert "limiting requests" in reply["error"]
+
+
+def test_a_second_model_that_is_not_allowed_does_not_answer(client, session, scripted, second):
+    Project.objects.update(allowed_models=["openai-chat:scripted"])
+    scripted.status(500)
+    assert ask(client, session)["status"] == "failed"
+    assert models(scripted) == ["scripted"]
+
+
+def test_requests_that_are_not_stored_have_the_second_model_too(client, session, scripted, second):
+    scripted.status(503)
+    scripted.say("In May.")
+    answer = client.post(
+        "/v1/chat/completions",
+        {"model": "billing", "messages": [{"role": "user", "content": "Hello"}]},
+        "json",
+    )
+    assert answer.json()["choices"][0]["message"]["content"] == "In May."
+    assert models(scripted) == ["scripted", "other"]
+
+
+def test_a_model_that_disappears_leaves_its_replies_as_they_are(client, session, scripted):
+    change(client, session, chat_model=OTHER)
+    first = ask(client, session)
+    scripted.status(404)
+    failed = ask(client, session)
+    assert failed["status"] == "failed"
+    assert "Choose another model" in failed["error"]
+    change(client, session, chat_model="")
+    assert ask(client, session)["status"] == "complete"
+    assert receipt(client, first)["model"] == Message.objects.get(pk=first["id"]).model == OTHER
+
+
+def test_a_fork_and_an_import_keep_the_choice(client, session, scripted, owner, project):
+    change(client, session, chat_model=OTHER, temperature=1, reasoning_effort="high")
+    message = post_message(session, "Hello", author=owner)
+    fork = client.post(f"/api/v1/sessions/{session.pk}/fork/", {"message": message.pk}, "json")
+    assert fork.json()["chat_model"] == OTHER
+    exported = export(session)
+    chosen = {name: exported["session"][name] for name in ("chat_model", "temperature")}
+    assert chosen == {"chat_model": OTHER, "temperature": 1.0}
+
+
+def test_a_model_that_is_not_allowed_writes_no_summaries(session, project, owner, scripted):
+    post_message(session, "The cutover is on 3 March.", author=owner)
+    Project.objects.update(allowed_models=[OTHER])
+    call_command("memory_cycle", project=project.slug, now=timezone.now() + timedelta(hours=1))
+    assert models(scripted) == []
+    assert Cursor.objects.get(session=session).last_error == providers.NOT_ALLOWED

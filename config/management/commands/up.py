@@ -23,7 +23,7 @@ from chat.providers import demo
 from config.celery import app
 from config.observability.metrics import multiprocess
 from config.postgres import server
-from config.runtime import bootstrap, preload, temporary, watchdog, web, worker
+from config.runtime import bootstrap, preload, system, temporary, watchdog, web, worker
 from config.runtime.supervisor import TICK_S, Child, Supervisor
 from config.runtime.watchdog import Watch
 from config.settings.env import private_folder
@@ -100,6 +100,8 @@ class Command(BaseCommand):
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
             listener = stack.enter_context(bound_socket(port, host))
             self.print_line("Strata is starting")
+            if missing := system.missing_features(settings.DATA_DIR):
+                self.print_line(missing)
             if settings.EMBEDDED_POSTGRES:
                 stack.enter_context(server.attached(settings.DATA_DIR, load_application))
             else:

@@ -43,4 +43,5 @@ def test_a_version_can_be_read_in_two_minutes():
     assert sections[0].split()[0] == __version__
     assert (ROOT / f"docs/changes/{__version__}.md").exists()
     for section in sections:
-        assert len(section.split()) <= 500, section.split("\n")[0]
+        version = section.split()[0]
+        assert len(section.split()) <= 500, f"move details of {version} to docs/changes/"

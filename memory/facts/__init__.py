@@ -1,7 +1,7 @@
-"""Facts: created by hand or extracted with summaries, changed, and reviewed.
+"""Facts: entered by hand or extracted together with summaries, then changed and reviewed.
 
-The next fact of a topic ends the one before (see memory.models.facts), so creating a fact changes
-no other row.
+A topic is a subject with a predicate. A fact ends when the next fact of its topic begins (see
+memory.models.facts), so creating a fact changes no other row.
 """
 
 from memory.facts.create import Statement, create_fact

@@ -1,6 +1,6 @@
-"""The source of a fact as a short text, for prompts and for people.
+"""The source of a fact as a short text, for prompts and pages.
 
-Neither the title of a private chat nor the name of its speaker is shown to anybody.
+The text never contains the title of a private chat or the name of a speaker in it.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from chat.models import Visibility, open_label
 from chat.prompt.history import speaker_name
 from memory.models import EntryStatus, FactSource
 
-# Longer names and titles are cut, so that they leave room for other facts.
+# The maximum length of a name or title, in characters. Longer ones are cut.
 MAX_NAME_CHARS = 40
 
 _IN_SHARED_SESSION = Q(session__visibility=Visibility.PROJECT)
 
 
 def source_subquery() -> Subquery:
-    """Return, for a query of facts, the first source of each as JSON; None if it has none.
+    """Return a subquery for facts: the first source of each fact as JSON, NULL without a source.
 
-    Sources in shared chats come before those in private ones.
+    Sources in shared chats are preferred to sources in private chats.
     """
     sources = FactSource.objects.filter(
         project=OuterRef("project"), fact=OuterRef("pk"), entry__withheld=False

@@ -1,4 +1,4 @@
-"""Creating facts: as a new row, or as another source of an equal fact."""
+"""Create facts: as a new row, or by adding a source to an equal fact."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
@@ -20,8 +20,8 @@ from projects.models import MemberRole, Membership, Project
 
 @dataclass(frozen=True)
 class Statement:
-    """The content of a fact, in columns of the same names. `user_id` is the user that it is about,
-    None for the project; `confidence` is from 0 to 1.
+    """The content of a fact. The fields are named like the columns of `Fact`. `user_id` is the user
+    that the fact is about, None for the project. `confidence` is from 0 to 1.
     """
 
     subject: str
@@ -58,7 +58,7 @@ class Statement:
         )
 
     def checked(self) -> "Statement":
-        """Return the statement. Raises InvalidInputError if it ends before it begins."""
+        """Return the statement itself. Raises InvalidInputError if it ends before it begins."""
         if self.valid_until is not None and self.valid_until <= self.valid_from:
             raise InvalidInputError(_("The end must be after the start."))
         return self
@@ -68,9 +68,9 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     """Record a statement that `member` enters by hand; return the fact and whether it is new.
 
     A statement that reads like instructions to a model waits for review by an owner. If the project
-    reviews new memories, statements of members who are not owners wait too. Raises
-    InvalidInputError for an end before the start, for an end that differs from that of the known
-    fact, and for a fact that an owner hid.
+    reviews new memories, a statement about the project waits too, unless `member` is an owner.
+    Raises InvalidInputError if the statement ends before it begins, if the same fact is known with
+    a different end, and if the same fact was hidden by an owner.
     """
     statement = statement.normalized().checked()
     project = member.project
@@ -95,8 +95,8 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
 
 
 def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
-    """Mark a known fact as entered by hand, so that it no longer needs a source. If `member` may
-    decide on it, a proposed or hidden fact becomes live.
+    """Mark a known fact as entered by hand, so that it needs no source. If `member` may decide on
+    it, a proposed or hidden fact becomes live.
     """
     if statement.valid_until not in (None, fact.valid_until):
         raise InvalidInputError(_("This fact already exists. To change its end, open the fact."))
@@ -129,16 +129,18 @@ def _review_reason(member: Membership, statement: Statement) -> str:
 
 
 def reads_as_instruction(fact: Statement | Fact) -> bool:
-    """Return whether it reads like instructions to a model, as a whole or in any of its parts."""
+    """Return whether the fact, as a whole or in one of its parts, reads like instructions to a
+    model.
+    """
     return reads_like_instructions(
         "\n".join((fact.text, fact.subject, fact.predicate, fact.object))
     )
 
 
 def lock_topics(project: Project, topics: Iterable[str]) -> None:
-    """Block other changes to facts of these topics until the end of the transaction.
+    """Lock `topics` until the end of the transaction, so that nobody else changes facts of them.
 
-    Topics are locked in one order, so that two transactions cannot deadlock.
+    Topics are locked in sorted order, so that two transactions cannot deadlock.
     """
     with connection.cursor() as cursor:
         for topic in sorted(set(topics)):
@@ -172,11 +174,11 @@ def insert_fact(
 def find_same_fact(
     project: Project, statement: Statement, message: UUID | None = None
 ) -> Fact | None:
-    """Return the fact, locked, that equals `statement`; the caller has locked its topic.
+    """Return the fact that equals `statement`, locked. The caller must have locked its topic.
 
-    It has the same object, and no other fact of its topic begins between its start and that of the
-    statement. A hidden fact counts too, and stays hidden. If somebody corrected a fact that
-    `message` states, its earlier content counts as well.
+    Two facts are equal if they have the same object, and no other fact of the topic begins between
+    their start times. A hidden fact can also be returned. If somebody corrected a fact that
+    `message` states, the content before the correction is compared too.
     """
     rows = Fact.objects.current().filter(project=project, topic=statement.topic)
     facts = list(rows.select_for_update(of=("self",)).order_by("pk"))
@@ -191,7 +193,9 @@ def find_same_fact(
 
 
 def _find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
-    """Return the fact of `message` whose earlier version is `statement`."""
+    """Return the current version of a fact from `message` that has `statement` as an earlier
+    version.
+    """
     facts = FactSource.objects.filter(project=project, message=message).values("fact")
     earlier = Fact.objects.filter(project=project, topic=statement.topic, earlier_of__in=facts)
     for version in earlier.select_related("earlier_of"):

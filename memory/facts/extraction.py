@@ -1,8 +1,8 @@
 """Extraction of facts from conversations.
 
-The call that writes a summary also returns claims of facts. Claims that the messages support are
-recorded as facts with these messages as sources. When a summary is rewritten, facts that it no
-longer states lose their sources.
+The model call that writes a summary also returns claims. Claims that the messages support are
+recorded as facts, with these messages as their sources. When a summary is rewritten, facts that it
+no longer states lose their sources.
 """
 
 from collections import defaultdict
@@ -41,11 +41,12 @@ from memory.models.activity import record_entry_activity
 from memory.models.facts import normalize_text
 from projects.models import Project, delete_rows
 
-# The number of lines before and after the cited line that may contain the words too.
+# A fact may also use words of this number of lines before and after the cited line.
 NEIGHBOURS = 1
-# The maximum distance from its message of a day that is not written as a date ("since Monday").
+# A day that the messages do not name as a date ("since Monday") is accepted if it is at most this
+# far from the time of the message.
 NEARBY = timedelta(days=31)
-# Subjects that mean the speaker, and subjects that mean nothing without their line.
+# Subjects that refer to the speaker; pronouns that refer to nobody without the line they come from.
 _SPEAKER = frozenset("i me my myself user speaker".split()) | {"the user", "the speaker"}
 _NOBODY = frozenset(
     "we us our you he him she her it they them this that one someone somebody everyone".split()
@@ -63,10 +64,10 @@ class ExtractedFact:
 def ground_claims(
     claims: Iterable[FactClaim], messages: Sequence[Message], project: Project
 ) -> list[ExtractedFact]:
-    """Return the claims that `messages` support; claims cite them by numbers from 1.
+    """Return the claims that `messages` support. Claims cite messages by their number, from 1.
 
-    A personal fact is about the author of its message. If its author has no account, the fact
-    becomes a fact of the project, like the summary. Personal facts of the assistant are dropped.
+    A personal fact is about the author of the cited message. If the author has no account, the fact
+    becomes a fact of the project. Personal facts about the assistant are dropped.
     """
     facts = (_ground(claim, messages, project) for claim in claims)
     return list({(fact.statement, fact.message.pk): fact for fact in facts if fact}.values())
@@ -99,7 +100,7 @@ def _ground(
 
 
 def _subject(claim: FactClaim, message: Message) -> str:
-    """Return the name of the subject; empty if the claim only refers to it by a pronoun."""
+    """Return the name of the subject; empty if it is a pronoun that refers to nobody by name."""
     name = normalize_text(claim.subject)
     if name in _SPEAKER:
         return message.speaker if message.role == "user" else ""
@@ -109,8 +110,8 @@ def _subject(claim: FactClaim, message: Message) -> str:
 def _valid_from(
     day: date | None, sent_at: datetime, material: Sequence[str], project: Project
 ) -> datetime:
-    """Return the beginning of `day` if the text mentions the day or the day is near; else
-    `sent_at`.
+    """Return the beginning of `day` if the text mentions the day or if it is near `sent_at`.
+    Otherwise return `sent_at`.
     """
     if day is None or not date(1900, 1, 1) <= day <= date(2200, 1, 1):
         return sent_at
@@ -146,13 +147,13 @@ def record_extracted(
 ) -> None:
     """Record the facts that were extracted with the saved `entry` from its `messages`.
 
-    Facts that the entry stated before and no longer states are retired at `now`, or with
-    `for_good` deleted. If the extraction did not cover all messages (`is_whole`), or somebody
-    changed the fact by hand, they stay as long as their message is unchanged. Runs in the
+    Facts that the entry stated earlier and no longer states are retired at `now`. With `for_good`,
+    they are deleted. They stay while their message is unchanged if the extraction did not cover all
+    messages (`is_whole` is false) or if somebody changed the fact by hand. Call this in the
     transaction that saves the entry.
     """
-    # Lock before the check for tombstones, so that a concurrent forget request has created its
-    # tombstones.
+    # Lock before the check for tombstones: then the tombstones of a concurrent forget request are
+    # visible.
     lock_topics(entry.project, (fact.statement.topic for fact in extracted))
     new_states: dict[UUID, str] = {}
     sources: set[UUID] = set()
@@ -180,7 +181,7 @@ def _find_or_insert(entry: Entry, extracted: ExtractedFact, now: datetime) -> tu
     if fact is None:
         return insert_fact(entry.project, statement, entry.written_by, review_reason, now), True
     if fact.state == FactStatus.PROPOSED and not review_reason:
-        # The fact was stated again in an entry that needs no review.
+        # The fact was stated again, in an entry that needs no review.
         fact.state, fact.waits_because, fact.recorded_at = FactStatus.LIVE, "", now
         fact.save(update_fields=["state", "waits_because", "recorded_at"])
     return fact, False
@@ -205,7 +206,7 @@ def _save_source(entry: Entry, fact: Fact, extracted: ExtractedFact) -> UUID:
 def _stale_sources(
     entry: Entry, current: set[UUID], messages: Sequence[Message], is_whole: bool
 ) -> QuerySet[FactSource]:
-    """Return the sources of facts that `entry` stated before and no longer states."""
+    """Return the sources of facts that `entry` stated earlier and no longer states."""
     stays = Q(message__in=messages) & (
         Q(message__edited_at=None) | Q(message__edited_at__lt=F("found_at"))
     )
@@ -216,12 +217,12 @@ def _stale_sources(
 
 
 def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
-    """Delete `sources`, which are filtered by project, and return how many facts were deleted with
-    them.
+    """Delete `sources` and return how many facts were deleted with them.
 
-    A fact that nobody entered by hand is deleted with its last source. With `at`, the fact is
-    retired at that moment instead, and can still be queried as it was. Earlier versions that
-    predate all remaining sources are deleted.
+    A fact that was not entered by hand is deleted with its last source. With `at`, the fact is
+    retired at that moment instead; it can still be queried as it was recorded earlier. Earlier
+    versions that are older than all remaining sources are deleted. The query `sources` must be
+    filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:
@@ -254,9 +255,10 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
 
 
 def _update_from_sources(facts: QuerySet[Fact]) -> None:
-    """Set the start of each fact to its first source, and its confidence to the highest one.
+    """Set the start of each fact to that of its first source, and its confidence to the highest
+    one.
 
-    Facts that somebody entered or changed by hand are left alone.
+    Facts that somebody entered or changed by hand are not updated.
     """
     sources = FactSource.objects.filter(project=OuterRef("project"), fact=OuterRef("pk"))
     rows = (
@@ -287,7 +289,7 @@ def approve_with(entry: Entry) -> None:
 def redact(entry: Entry, passage: str) -> None:
     """Remove the facts of `entry`, and earlier versions of them, that contain `passage`.
 
-    Tombstones keep them from being extracted from the same session again.
+    Tombstones prevent the facts from being extracted from the same session again.
     """
     phrase = normalize_text(passage)
     facts = Fact.objects.filter(project=entry.project_id)
@@ -300,19 +302,21 @@ def redact(entry: Entry, passage: str) -> None:
 
 
 def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
-    """Return the present and the earlier versions of these facts of the project."""
+    """Return the current and earlier versions of `facts`, which belong to `project`."""
     ids = facts.values("pk")
     return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids), project=project)
 
 
 def tombstone_subject(fact: Statement | Fact, session: object) -> str:
-    """Return the hash that identifies a forgotten fact in a session that stated it."""
+    """Return the hash that identifies the fact in `session` for a tombstone."""
     parts = (str(session), fact.text, str(fact.user_id or ""))
     return sha256("\n".join(normalize_text(part) for part in parts).encode()).hexdigest()
 
 
 def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
-    """Create tombstones, so that these facts are not extracted from their sessions again."""
+    """Create tombstones, so that these facts are not extracted again from the sessions they came
+    from.
+    """
     versions = list(versions)
     facts = {version.earlier_of_id or version.pk for version in versions}
     projects = {version.project_id for version in versions}
@@ -344,7 +348,7 @@ def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> lis
 
 
 def _record_new(entry: Entry, new_states: dict[UUID, str]) -> None:
-    """Log the new facts: first live facts, then proposed facts."""
+    """Log the new facts of an entry: first the live facts, then the proposed facts."""
     for verb, state in (
         (ActivityVerb.RECORDED, FactStatus.LIVE),
         (ActivityVerb.PROPOSED, FactStatus.PROPOSED),

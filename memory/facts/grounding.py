@@ -1,6 +1,7 @@
-"""The check that the words of a fact occur in the messages, so that no invented fact is kept. Pure.
+"""Grounding: check that the words of a fact occur in its messages, so that invented facts are
+dropped. Pure.
 
-It is separate from the extraction because forgetting uses it too.
+It is a separate module because forgetting uses it too.
 """
 
 import re
@@ -9,8 +10,8 @@ from collections.abc import Iterable
 
 _WORD = re.compile(r"\w+")
 _SHORT_WORD = re.compile(r"[a-z]{1,2}")
-# The number of letters at the end of a word that inflection may change, and the minimum number of
-# letters before them.
+# An inflection may change up to this many letters at the end of a word, if the word has at least
+# this many letters before them.
 _ENDING_CHARS = 2
 _MIN_STEM_CHARS = 4
 
@@ -18,8 +19,8 @@ _MIN_STEM_CHARS = 4
 def is_grounded(words: str, texts: Iterable[str]) -> bool:
     """Return whether every word of `words` occurs in `texts`, possibly inflected.
 
-    A number must occur unchanged. Words of one or two letters are ignored; text without any other
-    word is not grounded.
+    A number must occur unchanged. Words of one or two letters are ignored. If all words are that
+    short, the result is false.
     """
     material = _plain("\n".join(texts))
     vocabulary = set(_WORD.findall(material))
@@ -32,7 +33,7 @@ def _occurs(word: str, vocabulary: set[str], material: str) -> bool:
         return True
     if any(map(str.isdigit, word)):
         return False
-    # In scripts without spaces, a run of letters is not a word.
+    # Scripts without spaces have no word boundaries, so part of a run of letters is enough.
     if not word.isascii() and word in material:
         return True
     stem = word[: max(_MIN_STEM_CHARS, len(word) - _ENDING_CHARS)]

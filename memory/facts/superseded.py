@@ -1,4 +1,4 @@
-"""Lines of memory that state a fact which another fact ended."""
+"""Find and mark lines of memory that state a fact which is no longer valid."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +15,14 @@ from memory.models import Fact
 from projects.core.database import PreparedQuery
 from projects.models import Project
 
-# Facts that ended last. Each is compared with all lines.
+# The maximum number of ended facts, the last ended first. Each is compared with all lines.
 MAX_ENDED = 50
 
 
 @dataclass(frozen=True)
 class EndedFact:
-    """A former fact; `new_object` replaced `object` on `until`, a day in the project's zone.
+    """A fact that has ended: `new_object` replaced `object` on `until`, a day in the project's
+    zone.
 
     Both objects are case-folded.
     """
@@ -32,12 +33,12 @@ class EndedFact:
     until: date
 
     def is_stated_in(self, text: str, day: date) -> bool:
-        """Return whether the case-folded `text` of a `day` before `until` contains the object and
-        the subject.
+        """Return whether the text of a line states this fact. The text must be case-folded.
 
-        A text that contains the new object too reports the change, and stays true.
+        `day` is the day of the line, which must not be after `until`. A text that also contains the
+        new object reports the change, and remains true.
         """
-        # The plain comparisons first: they leave few lines for the comparison by words.
+        # The cheap comparisons come first, so that few lines reach the comparison by words.
         return (
             day <= self.until
             and self.object in text
@@ -47,8 +48,8 @@ class EndedFact:
 
 
 def ended_facts(project: Project, moment: datetime | None = None) -> list[EndedFact]:
-    """Return the project's own facts that other facts ended by now, the last ended first; with
-    `moment`, those that had ended then, as they were recorded then.
+    """Return the project's own facts that were ended by a later fact, the last ended first. With
+    `moment`, return the facts that had ended then, as they were recorded then.
     """
     rows = _ended_rows(project.pk, moment) if moment else _current_rows(project.pk, timezone.now())
     return [
@@ -72,7 +73,7 @@ _current_rows = PreparedQuery(partial(_ended_rows, recorded_now=True), UUID, dat
 
 
 def mark_ended(lines: Iterable[Line], ended: Sequence[EndedFact]) -> list[Line]:
-    """Return `lines`, of which those that state an ended fact have the day until which it held."""
+    """Return `lines`. A line that states an ended fact gets the day on which the fact ended."""
     marked = []
     for line in lines:
         text = line.text.casefold()

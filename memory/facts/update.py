@@ -1,7 +1,7 @@
-"""Changing facts. A change saves the former content as an earlier version.
+"""Change facts. Each change saves the previous content as an earlier version.
 
-`version` is the version that the caller read. If the fact changed since then, StaleVersionError is
-raised; None skips the check.
+`version` is the version that the caller read. If the fact has changed since, StaleVersionError is
+raised. None skips the check.
 """
 
 from collections.abc import Mapping
@@ -30,15 +30,15 @@ def edit(
 ) -> Fact:
     """Replace the content of `fact`; the user that it is about does not change.
 
-    Content that reads like instructions to a model waits for review. Raises InvalidInputError for
-    an end before the start.
+    Content that reads like instructions to a model waits for review. Raises InvalidInputError if
+    the fact would end before it begins.
     """
     statement = replace(statement.normalized().checked(), user_id=fact.user_id)
     return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
 
 
 def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
-    """End `fact` at `at`. Raises InvalidInputError for a moment before it begins."""
+    """End `fact` at `at`. Raises InvalidInputError if `at` is before its start."""
     statement = replace(Statement.of(fact), valid_until=at).checked()
     return _change(fact, statement, by, ActivityVerb.CLOSED, None, reason)
 
@@ -89,10 +89,10 @@ def unhide(
 def hide(
     fact: Fact, by: Any, reason: str = ModerationReason.WRONG, version: int | None = None
 ) -> Fact:
-    """Hide `fact`, or reject a proposed one; it stays hidden if a message states it again.
+    """Hide `fact`, or reject a proposed fact. It stays hidden if a message states it again.
 
-    The previous fact of its topic has no end again. Raises InvalidInputError if it is hidden
-    already.
+    The previous fact of the topic is then no longer ended by it. Raises InvalidInputError if the
+    fact is already hidden.
     """
     verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
     return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)
@@ -107,7 +107,9 @@ def _set_state(
     reason: str,
     version: int | None,
 ) -> Fact:
-    """Set the state of a fact. `verbs` maps the allowed former states to verbs of the log."""
+    """Set the state of a fact. `verbs` maps each permitted current state to the verb for the
+    activity log.
+    """
     fact = _locked(fact, version)
     verb = verbs.get(FactStatus(fact.state))
     if verb is None:
@@ -122,7 +124,7 @@ def _set_state(
 
 def lock_version(fact: Fact, version: int) -> None:
     """Lock `fact` until the end of the transaction. Raises StaleVersionError."""
-    # The project first, in the same order as forgetting.
+    # Lock the project first, in the same order as forgetting does.
     Project.objects.select_for_update(no_key=True).get(pk=fact.project_id)
     lock_topics(fact.project, [fact.topic])
     _locked(fact, version)

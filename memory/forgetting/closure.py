@@ -1,4 +1,4 @@
-"""Finds and locks everything that a forget request reaches: messages, sessions, entries, blocks."""
+"""Find and lock everything that a forget request affects: messages, sessions, entries, blocks."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -18,23 +18,23 @@ from memory.models import Chunk, Entry
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
-# A reply, and the tool results that it is based on.
+# The roles of messages that belong to a reply: its text, and the tool results it is based on.
 REPLY_ROLES = (Role.ASSISTANT, Role.TOOL)
 RECEIPT = "chat_message.receipt"
 RECEIPT_ITEMS = "$.sections[*].items[*]"
-# The ids in receipts that are looked up in the index.
+# Up to this number of ids, receipts are searched by index.
 MAX_INDEXED_IDS = 10
 
 
 def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
-    """Return everything that `scope` deletes or changes, locked.
+    """Find and lock everything that `scope` deletes or changes.
 
-    Locks are taken on sessions first, then on entries from the finest layer upward, in the order
-    in which all other code locks them.
+    Sessions are locked first, then entries from the finest layer upward, in the same order as in
+    all other code.
     """
     deletions = _find(project, scope, set())
     replies: set[UUID] = set()
-    # Text derived from an exposed reply may have been in further prompts.
+    # Each such reply may itself have been in later prompts, so search again until none is found.
     while scope.replies and (more := exposed_replies(project, deletions)):
         replies |= more
         deletions = _find(project, scope, replies)
@@ -42,7 +42,7 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
 
 
 def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionSet:
-    """Return what `scope` deletes if the given `replies` are forgotten too."""
+    """Return what `scope` deletes if `replies` are forgotten too."""
     deletions = DeletionSet(user=scope.user or scope.tombstones.user)
     named = deletions.named_entries = named_entries(project, scope)
     deletions.sessions = named_sessions(project, scope)
@@ -57,7 +57,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
         if touched <= locked:
             break
         locked |= lock(Session.objects.filter(project=project, pk__in=touched))
-        # Messages of a session that was deleted meanwhile are gone too.
+        # A session that could not be locked was deleted in the meantime, with its messages.
         deletions.sessions &= locked
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
@@ -114,7 +114,7 @@ def covered_messages(project: Project, entries: set[UUID]) -> set[UUID]:
 
 
 def unremembered_messages(project: Project, scope: ForgetScope, named: set[UUID]) -> set[UUID]:
-    """Return the messages that stay in their chats and are no longer remembered."""
+    """Return the messages that stay in their chats but are no longer remembered."""
     if scope.tombstones:
         return existing_messages(project, scope.tombstones.unremembered)
     return set() if scope.sources or not named else covered_messages(project, named)
@@ -129,8 +129,8 @@ def existing_messages(project: Project, ids: Iterable[UUID]) -> set[UUID]:
 def forgotten_messages(
     project: Project, scope: ForgetScope, named: set[UUID], replies: set[UUID]
 ) -> set[UUID]:
-    """Return the selected messages and `replies`, their originals and copies, and all replies to
-    any of them.
+    """Return the selected messages and `replies`, with their originals and copies in forks, and all
+    replies to any of these messages.
     """
     if scope.tombstones:
         new = existing_messages(project, scope.tombstones.messages)
@@ -187,7 +187,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
 
 
 def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
-    """Move sessions without a remaining message from the set `touched` to the set `sessions`."""
+    """Move sessions in which no message would remain from `touched` to `sessions`."""
     for batch in id_batches(deletions.touched):
         remaining = Message.objects.filter(
             project=project, session=OuterRef("pk"), forgotten_at=None
@@ -198,8 +198,8 @@ def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
 
 
 def find_entries(project: Project, deletions: DeletionSet) -> None:
-    """Find the entries to delete, to withhold, and to take lines from; lock them from the finest
-    layer up.
+    """Find the entries to delete, to withhold and to remove lines from. Lock them, the finest layer
+    first.
     """
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions.user)
@@ -208,7 +208,7 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
     trim_or_withhold(project, deletions, level - deletions.entries, handwritten)
-    # Digests of all layers above: a digest may take an entry from any layer below it.
+    # Digests of all layers above, because a digest may include an entry from any layer below it.
     above = named | handwritten
     for granularity in list(Granularity)[1:]:
         above |= pks(project.entries.parents_of([project.pk], level))
@@ -224,7 +224,7 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
 def trim_or_withhold(
     project: Project, deletions: DeletionSet, entries: set[UUID], handwritten: set[UUID]
 ) -> None:
-    """Take lines from those of `entries` that can lose single lines, and withhold the others."""
+    """Remove single lines from those of `entries` that permit it, and withhold the others."""
     trims = find_trims(project, deletions, entries - handwritten)
     deletions.trims |= {trim.entry.pk: trim for trim in trims}
     deletions.withheld |= entries - deletions.trims.keys()
@@ -237,9 +237,9 @@ def lock_layer(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
 def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the conversation entries that a deleted message contributed to.
 
-    A model writes each summary with the summary before it in its session in the prompt, so all
-    later entries of the session are derived from the message too. The extractive summariser does
-    not.
+    A model writes a summary from the messages and from the preceding summary of the session.
+    Therefore all later entries of the session are derived from the message too. The extractive
+    summariser does not use the preceding summary.
     """
     entries: set[UUID] = set()
     for batch in id_batches(deletions.messages | deletions.unremembered):
@@ -257,7 +257,7 @@ def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> s
 
 
 def entries_written_by(project: Project, user: int | None) -> set[UUID]:
-    """Return the entries of which `user` wrote a version by hand."""
+    """Return the entries of which `user` wrote the current or an earlier text by hand."""
     if user is None:
         return set()
     name = get_user_model().objects.filter(pk=user).values("username")
@@ -278,8 +278,8 @@ def entries_without_sources(
 def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
     """Return the blocks to delete, locked.
 
-    A `user` selects the blocks of that user, and shared blocks that nobody else wrote in. `before`
-    selects the blocks that were last changed before that moment.
+    A `user` in `scope` selects that user's own blocks, and shared blocks that only that user wrote.
+    `before` selects the blocks whose last change was before that moment.
     """
     rows = project.blocks.all()
     if scope.tombstones:
@@ -294,11 +294,11 @@ def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
 
 
 def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the replies that stay and whose receipts name a deleted row: their text may be
-    derived from it. Call this before anything is deleted.
+    """Return the replies that would stay although their receipts name a deleted row, because their
+    text may be derived from it. Call this before the deletion.
 
-    A message is only in prompts of its own session, except for models that read it with a tool;
-    entries, facts, blocks and excerpts may be in any prompt of the project.
+    The text of a message is only in prompts of its own session, unless a model read it with a tool.
+    Entries, facts, blocks and excerpts may be in any prompt of the project.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
     replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
@@ -314,8 +314,8 @@ def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
 def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
     """Return the replies among `rows` whose receipts name one of `ids`.
 
-    The index finds few ids. For more, each receipt is read once, which takes 14 µs for any number
-    of ids; each id that a query compares one by one takes 2 µs for each receipt.
+    A few ids are found by an index. For more ids, each receipt is read once, which takes 14 µs per
+    receipt for any number of ids. Comparing the ids one by one would take 2 µs per id and receipt.
     """
     named = [str(pk) for pk in ids]
     if not named:

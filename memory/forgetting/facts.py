@@ -1,4 +1,6 @@
-"""The facts that a forget request deletes, and the facts that lose a source."""
+"""Find and delete the facts that a forget request deletes, and the sources that other facts
+lose.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -25,7 +27,7 @@ def find_facts(project: Project, deletions: DeletionSet, scope: ForgetScope) -> 
     deletions.named_facts = named_facts(project, scope)
     deletions.facts = set(deletions.named_facts)
     if scope.fact is not None:
-        # An extraction of the same fact that is under way waits, and then finds the tombstone.
+        # A concurrent extraction of the fact waits for this lock, and then finds the tombstone.
         lock_topics(project, all_versions(project, [scope.fact]).values_list("topic", flat=True))
     deletions.fact_sources = lost_sources(project, deletions)
     touched = FactSource.objects.filter(pk__in=deletions.fact_sources).values("fact")
@@ -38,11 +40,12 @@ def find_facts(project: Project, deletions: DeletionSet, scope: ForgetScope) -> 
 
 
 def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
-    """Return the facts that `scope` selects directly; an earlier version selects its current
-    version.
+    """Return the facts that `scope` names directly. The id of an earlier version selects the
+    current version.
 
-    A `user` selects the facts about that user, and those that the user wrote or changed. `before`
-    alone selects the facts that were written by hand before that moment.
+    A `user` selects the facts about that user, and the facts that the user wrote or changed.
+    `before` without other conditions selects the facts that were written by hand before that
+    moment.
     """
     rows = Fact.objects.filter(project=project)
     if scope.tombstones:
@@ -66,8 +69,8 @@ def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
 def lost_sources(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the fact sources to delete.
 
-    They are in deleted messages, sessions or entries, or in withheld and shortened entries
-    unless their own message alone supports the fact.
+    These are the sources in deleted messages, sessions and entries. A source in an entry that is
+    withheld or shortened is deleted too, unless its own message alone supports the fact.
     """
     rows = FactSource.objects.filter(project=project)
     lost = rows.filter(Q(session__in=deletions.sessions) | Q(fact__in=deletions.facts))

@@ -14,13 +14,14 @@ from memory.forgetting.scope import ForgetScope
 from memory.layers.coverage import IN_RANGE
 from projects.models import Project
 
-# The maximum of each kind; the others appear after these are forgotten.
+# The maximum number of users, of chats and of imports. The others are shown once these are
+# forgotten.
 MAX_ORIGINS = 50
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Users and chats by name, imports with the newest first."""
+    """The users and chats in order of name, and the imports, newest first."""
 
     people: list[Any] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
@@ -31,9 +32,9 @@ class Origins:
 
 
 def find_origins(project: Project, scope: ForgetScope) -> Origins:
-    """Return the users, chats and imports to forget in order to remove the source of `scope`.
+    """Return the users, chats and imports that can be forgotten to remove the source of `scope`.
 
-    `scope` names an entry, a fact or a message.
+    `scope` must name an entry, a fact or a message.
     """
     messages: Collection[UUID] = ()
     if scope.entry is not None:

@@ -1,4 +1,4 @@
-"""Checks before a forget request: whether the member may forget it and whether it exists."""
+"""Checks of a forget request: is the member permitted to do it, and does the named object exist?"""
 
 from typing import Any
 
@@ -22,10 +22,14 @@ NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
 def may_forget(member: Membership, scope: ForgetScope) -> bool:
     """Return whether `member` may forget `scope`.
 
-    Owners may forget anything in their project. Editors may forget their own messages, sessions
-    that they created and nobody else wrote in, everything in their private sessions, facts that
-    they wrote or that concern only them, and their own imports if the same holds for each session
-    that the import created or extended. Editors may not forget replies to others.
+    Owners may forget anything in their project. Editors may forget:
+
+    - their own messages, and facts that they wrote or that are only about them,
+    - everything in their private sessions, and sessions that they created if nobody else wrote in
+      them,
+    - their own imports, if they may forget every session that the import created or extended.
+
+    Editors may not forget replies to other members.
     """
     if member.role == MemberRole.OWNER:
         return True
@@ -54,9 +58,10 @@ def may_forget(member: Membership, scope: ForgetScope) -> bool:
 
 
 def missing_object(project: Project, scope: ForgetScope) -> str:
-    """Return an error message if `scope` names an id that `project` never had, else "".
+    """Return an error message if `scope` names an id that `project` never had, otherwise "".
 
-    An id that was forgotten before is no error; a mistyped id must not return an empty receipt.
+    An id that was forgotten earlier is no error. A mistyped id is reported instead of returning an
+    empty receipt.
     """
     for condition, (name, model, kind) in NAMED_OBJECTS.items():
         pk = getattr(scope, condition)

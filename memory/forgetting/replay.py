@@ -1,4 +1,4 @@
-"""Repeat the forget requests of a tombstone file in an older, restored database."""
+"""Repeat the forget requests that a tombstone file records, after an older backup was restored."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from memory.models import Tombstone, TombstoneKind
 from projects.models import Project
 from projects.services import delete_project
 
-# The number of records that are read together; the records of one project are replayed in one
-# transaction.
+# The number of records that are read at once. The records of one project in a batch are replayed
+# in one transaction.
 BATCH_SIZE = 5_000
 
 
 def replay(records: Iterable[TombstoneRecord]) -> Counter[str]:
-    """Forget what `records` name and return how many were new to this database, by kind.
+    """Forget everything that `records` name. Return, by kind, how many were new to this database.
 
-    An object that is not in this database is no error: its tombstone prevents a later import. A
-    replay may be repeated.
+    A record whose object is not in this database is no error: its tombstone prevents a later
+    import. A replay may be repeated.
     """
     counts: Counter[str] = Counter()
     remaining = iter(records)

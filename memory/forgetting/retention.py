@@ -1,8 +1,9 @@
-"""Retention: forget the chats that are older than their project keeps them.
+"""Retention: forget chats that are older than the retention period of their project.
 
-Such a chat is deleted from every layer. No summary stays without its messages, because it could be
-neither checked nor rewritten. To keep one, pin the summary or the chat. Notes, blocks and facts
-that were written by hand stay.
+Such a chat is deleted with everything made from it, in every layer. Its summary is deleted too,
+because a summary without messages can be neither checked nor rewritten. A chat is kept if it is
+pinned or if one of its summaries is pinned. Notes, blocks and facts that were written by hand are
+kept.
 """
 
 import time
@@ -30,17 +31,17 @@ from memory.forgetting.service import forget
 from memory.models import Entry
 from projects.models import Project, in_project
 
-# The number of sessions that are looked up together.
+# The number of expired sessions that are read at once.
 BATCH_SIZE = 500
-# The reason in the activity log, which pages translate.
+# The reason in the activity log. Pages translate it.
 REASON = gettext_noop("The project keeps chats for a limited time.")
 
 
 def expired_sessions(days: int | None = None) -> QuerySet[Session]:
-    """Return the chats that are older than `days`, by default than their project keeps them, by the
-    clock of the database. The chat without activity for the longest time comes first.
+    """Return the chats without activity for more than `days`, the longest inactive first. By
+    default, `days` is the retention period of each project. The clock is that of the database.
 
-    A chat and its forks share messages, so they expire when the last of them does.
+    A chat and its forks share messages, so none of them expires before all of them do.
     """
     return (
         Session.objects.chats()
@@ -55,20 +56,20 @@ def expired_sessions(days: int | None = None) -> QuerySet[Session]:
 
 
 def cutoff(days: int | None) -> CombinedExpression:
-    """Return the moment before which the last activity makes a chat expire."""
+    """Return the expression for the moment before which the last activity makes a chat expire."""
     kept = F("project__keep_days") if days is None else Value(days)
     length = ExpressionWrapper(kept * Value(timedelta(days=1)), output_field=DurationField())
     return Now() - length
 
 
 def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message]:
-    """Return the messages of the session at `path` that a session at `other`, which has not
-    expired, has too.
+    """Return the messages of the session at `path` that are also in a session at `other` which is
+    kept. Both are lookup paths from a message.
     """
     rows = Message.objects.filter(
         project=OuterRef("project"), **{path: OuterRef("pk")}, forgotten_at=None
     )
-    # Written without negation: one session that has not expired keeps the chat.
+    # Not a negated condition, because a single kept session among several is enough.
     active = Q(**{f"{other}__last_activity_at__gte": cutoff(days)})
     kept = active | Q(**{f"{other}__pinned": True})
     return rows.exclude(copied_from=None).filter(kept)
@@ -93,8 +94,8 @@ def forget_expired(project: Project | None = None, seconds: float = float("inf")
 
 @transaction.atomic
 def forget_session_if_expired(pk: UUID, project_id: UUID) -> None:
-    """Forget one chat, unless somebody wrote in it or another process forgot it meanwhile."""
-    # Lock the project first, as every forget request does: processes take turns.
+    """Forget one chat, unless somebody has written in it or another process has forgotten it."""
+    # Lock the project first, as every forget request does, so that requests run one by one.
     project = Project.objects.select_for_update(no_key=True).filter(pk=project_id).first()
     if project is None:
         return

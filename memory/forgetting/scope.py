@@ -8,16 +8,16 @@ from uuid import UUID
 from memory.layers.lines import Line
 from memory.models import Entry, TombstoneKind
 
-# The number of ids in one query.
+# The maximum number of ids in one query.
 ID_BATCH_SIZE = 5_000
 
 
 @dataclass(frozen=True)
 class TombstoneScope:
-    """Ids in one project that tombstones name, to be forgotten once more.
+    """Ids of one project that are read from tombstones, to forget them again after a restore.
 
-    `unremembered` messages stay in their chats without being remembered. For `user`, the data
-    besides messages is deleted: reactions, unsent images, hand-written parts of entries.
+    `unremembered` are messages that stay in their chats without being remembered. For `user`, the
+    data other than messages is deleted: reactions, unsent images, hand-written parts of entries.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -34,7 +34,7 @@ class TombstoneScope:
 
     @classmethod
     def from_subjects(cls, subjects: Iterable[tuple[str, str]]) -> "TombstoneScope":
-        """Return the scope of (kind, subject) pairs that hold ids, without users."""
+        """Return the scope of the ids in `subjects`, pairs (kind, subject); without users."""
         subjects = list(subjects)
 
         def ids(kind: TombstoneKind) -> frozenset[UUID]:
@@ -53,18 +53,20 @@ class TombstoneScope:
 
 @dataclass(frozen=True)
 class ForgetScope:
-    """The selection of a forget request. Conditions are AND-ed; at least one is required.
+    """The selection of a forget request. Conditions are combined with AND; at least one is
+    required.
 
-    - `message`, `session`, `entry`, `fact`: ids.
-    - `upload`: the id of an import. The sessions that it created are deleted with everything in
-    them, including later messages. The messages that it added to other sessions are deleted too. -
-    `user`: the id of a user: deletes the messages of that user, with the replies to them. -
-    `before`: every message written before that moment. - `sources`: an entry is deleted with its
-    descendants, and their messages are no longer remembered; with `sources`, these messages are
-    deleted too. A fact is deleted alone, and is not extracted again from its sessions; with
-    `sources`, its source messages are deleted too. - `replies`: replies whose prompt contained a
-    deleted text are forgotten too, with everything derived from them. - `tombstones`: the objects
-    that a replay forgets again; excludes the other conditions.
+    - `message`, `session`, `entry`, `fact`: the id of the object.
+    - `upload`: the id of an import. Deletes the sessions that it created, including later messages
+      in them, and the messages that it added to other sessions.
+    - `user`: the id of a user. Deletes the messages of this user and the replies to them.
+    - `before`: deletes every message written before this moment.
+    - `sources`: also deletes the source messages of `entry` or `fact`. Without it, an entry is
+      deleted with the entries that it was made from, and their messages are no longer remembered; a
+      fact is deleted alone, and is not extracted again from its sessions.
+    - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
+      from these replies.
+    - `tombstones`: the objects that a replay forgets again. Excludes all other conditions.
     """
 
     message: UUID | None = None
@@ -84,13 +86,15 @@ class ForgetScope:
 
     @property
     def covers_whole_sessions(self) -> bool:
-        """Whether a session or an import is deleted completely, not only some messages."""
+        """Whether whole sessions are selected, by their id or by an import, instead of single
+        messages.
+        """
         named = self.session is not None or self.upload is not None
         return named and len(self.conditions) == 1
 
     @property
     def names_object(self) -> bool:
-        """Whether the other conditions only select within one named object."""
+        """Whether an object is named, so that other conditions only select within this object."""
         named = (self.message, self.session, self.entry, self.upload)
         return any(pk is not None for pk in named)
 
@@ -102,7 +106,7 @@ class ForgetScope:
 
 @dataclass(frozen=True)
 class Trim:
-    """An entry, with the lines that it loses and those that stay."""
+    """An entry with the lines that it loses and the lines that stay."""
 
     entry: Entry
     lost: list[Line]
@@ -110,7 +114,7 @@ class Trim:
 
     @property
     def needs_rewrite(self) -> bool:
-        """Whether a lost line of a model rests on messages that stay too."""
+        """Whether a model wrote a lost line from several messages, some of which may stay."""
         return any(not line.speaker and len(line.sources) > 1 for line in self.lost)
 
 
@@ -122,12 +126,12 @@ class DeletionSet:
     """
 
     messages: set[UUID] = field(default_factory=set)
-    # Messages that stay in their chats and are no longer remembered.
+    # Messages that stay in their chats but are no longer remembered.
     unremembered: set[UUID] = field(default_factory=set)
     sessions: set[UUID] = field(default_factory=set)
-    # Sessions that stay and lose or change something.
+    # Sessions that stay, but in which a message is deleted or changed.
     touched: set[UUID] = field(default_factory=set)
-    # Entries without other sources are deleted; others lose single lines, or are withheld.
+    # Entries without any other source, which are deleted. Those below lose lines or are withheld.
     entries: set[UUID] = field(default_factory=set)
     trims: dict[UUID, Trim] = field(default_factory=dict)
     withheld: set[UUID] = field(default_factory=set)
@@ -135,7 +139,7 @@ class DeletionSet:
     uploads: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)
     fact_sources: set[UUID] = field(default_factory=set)
-    # Entries and facts that the request itself names, without those derived from others.
+    # The entries that the request itself names, without entries that are derived from them.
     named_entries: set[UUID] = field(default_factory=set)
     named_facts: set[UUID] = field(default_factory=set)
     # The user whose reactions, unsent images and hand-written texts are deleted too.

@@ -1,9 +1,9 @@
 """Forgetting: delete text from every store at once, with everything derived from it.
 
-One transaction finds the rows, locks them, deletes them, creates the tombstones and writes the
-receipt. Entries that have other sources too lose the lines that rest on the deleted text. Those
-whose lines do not name their messages are withheld, without their text, until the next cycle
-rewrites them from the other sources.
+One transaction finds and locks the rows, deletes them, creates the tombstones and writes the
+receipt. An entry that also has other sources loses only the lines that are based on the deleted
+text. If its lines do not name their messages, the entry is withheld: its text is removed until the
+next cycle rewrites it from the other sources.
 """
 
 import re
@@ -44,13 +44,13 @@ from projects.models import Project
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
-# The number of phrases of the deleted text that are searched for afterwards, and the numbers of
-# words in each. Two texts rarely share seven words in a row by chance. A shorter text yields a
-# shorter phrase.
+# After the deletion, the database is searched for phrases of the deleted texts. These are the
+# maximum number of phrases, and the maximum and minimum number of words in a phrase. Two texts
+# rarely share seven words in a row by chance.
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3
-# Characters of a text in which a phrase is looked for, and of a word.
+# The maximum number of characters of a text that is searched for a phrase, and of a word in it.
 MAX_TEXT_CHARS = 20_000
 MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100
@@ -62,9 +62,10 @@ _WORD = re.compile(rf"\w{{1,{MAX_WORD_CHARS}}}")
 class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
-    `removed` counts the deleted rows by store. `saw_it` are the replies that stay although
-    their prompt contained a deleted text. `found` lists where the same words still occur, and
-    `kept_sources` the messages on which a forgotten memory or fact was based and that stay.
+    `removed` is the number of deleted rows by store. `saw_it` are the replies that stay although
+    their prompt contained a deleted text. `found` are the places where phrases of the deleted text
+    still occur. `kept_sources` are the messages that stay although a forgotten entry or fact was
+    based on them.
     """
 
     removed: Mapping[str, int]
@@ -76,22 +77,24 @@ class ForgetReceipt:
     kept_sources: Sequence[UUID] = ()
     id: UUID | None = None
     at: datetime | None = None
-    # The count right after the request; a page that shows the receipt later counts again.
+    # The number at the time of the request. Pages that show the receipt later count again.
     awaiting_files: int = 0
 
     @property
     def other_places(self) -> list[tuple[str, UUID]]:
-        """The places in `found` that are no sources of the forgotten memory or fact."""
+        """The places in `found`, without the sources of the forgotten entry or fact."""
         sources = {("message", pk) for pk in self.kept_sources}
         return [place for place in self.found if place not in sources]
 
     def as_response(self) -> dict[str, Any]:
-        """Return the receipt with its id, its time and the number of files still to remove."""
+        """Return the receipt with its id, its time and the number of files that are not removed
+        yet.
+        """
         extra = {"id": self.id, "at": self.at, "awaiting_files": self.awaiting_files}
         return extra | self.as_json()
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the activity log stores: numbers and ids, no text."""
+        """Return the receipt as the activity log stores it: numbers and ids, no text."""
         return {
             "removed": dict(self.removed),
             "awaiting_rewrite": self.awaiting_rewrite,
@@ -110,7 +113,7 @@ def forget(
 ) -> ForgetReceipt:
     """Forget `scope` and return the receipt. Raises `InvalidInputError` for an empty scope.
 
-    `by` is the requesting user, None for Strata itself. Repeating a request is no error: its
+    `by` is the requesting user, None if Strata itself forgets. Repeating a request is no error; the
     receipt then counts nothing.
     """
     with transaction.atomic():
@@ -138,7 +141,7 @@ def _apply(
 ) -> ForgetReceipt:
     if scope.is_empty:
         raise InvalidInputError(_("Choose what to forget."))
-    # Importers take this lock first too, so that nothing is imported again meanwhile.
+    # Importers take this lock first too, so that nothing is imported while rows are deleted.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     deletions = find_deletions(project, scope)
     phrases = deleted_phrases(project, deletions)
@@ -175,7 +178,7 @@ def _apply(
 
 
 def kept_sources(project: Project, scope: ForgetScope, deletions: DeletionSet) -> set[UUID]:
-    """Return the messages that stay although the named memory or fact was based on them."""
+    """Return the messages that stay although the named entry or fact was based on them."""
     of_fact = source_messages(project, scope.fact) if scope.fact else set()
     return (deletions.unremembered | of_fact) - deletions.messages
 
@@ -187,7 +190,7 @@ def create_receipt(
     replies: Collection[UUID],
     found: Sequence[tuple[str, UUID]],
 ) -> ForgetReceipt:
-    """Return the receipt of a finished deletion, after a search for `phrases` of its texts."""
+    """Search for `phrases` of the deleted texts, and return the receipt of the deletion."""
     rewritten = {pk for pk, trim in deletions.trims.items() if trim.needs_rewrite}
     waiting = Entry.objects.filter(pk__in=deletions.withheld | rewritten, state=EntryStatus.STALE)
     return ForgetReceipt(
@@ -201,7 +204,9 @@ def create_receipt(
 
 
 def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
-    """Return phrases of the texts that will be deleted, for the search afterwards."""
+    """Return phrases of the texts that will be deleted. They are searched for after the
+    deletion.
+    """
     messages = Message.objects.filter(project=project, pk__in=sample(deletions.messages))
     summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
     lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]
@@ -218,7 +223,7 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
 
 
 def longest_phrase(text: str) -> str:
-    """Return up to MAX_PHRASE_WORDS words from the middle of the line of `text` that has most
+    """Return up to MAX_PHRASE_WORDS words from the middle of the line of `text` with the most
     words.
 
     Returns "" if that line has fewer than MIN_PHRASE_WORDS words.
@@ -231,7 +236,7 @@ def longest_phrase(text: str) -> str:
 
 
 def sample(ids: Iterable[UUID]) -> list[UUID]:
-    """Return at most MAX_PHRASES of `ids`, spread evenly over their time."""
+    """Return at most MAX_PHRASES of `ids`, at equal distances in the order of their creation."""
     ordered = sorted(ids)
     step = max(1, len(ordered) // MAX_PHRASES)
     return ordered[::step][:MAX_PHRASES]
@@ -240,10 +245,10 @@ def sample(ids: Iterable[UUID]) -> list[UUID]:
 def find_phrases(
     project: Project, deletions: DeletionSet, phrases: Sequence[str], by: Any
 ) -> list[tuple[str, UUID]]:
-    """Return where a phrase still occurs. All these searches use an index, except for titles.
+    """Return where the phrases still occur. All searches except those of titles use an index.
 
-    What other users keep private is searched only for staff and for Strata itself. Otherwise, a
-    member could find out what it contains by guesses of their own and previews.
+    Private text of other users is searched only if `by` is staff or None. Otherwise, members could
+    guess at private text and confirm their guesses with previews.
     """
     messages, current_facts = Message.objects.all(), Fact.objects.filter(earlier_of=None)
     if by is not None and not by.is_staff:

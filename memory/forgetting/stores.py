@@ -1,7 +1,7 @@
-"""The stores of user text, and how a forget request deletes from each.
+"""The stores of user text, and how a forget request deletes text from each store.
 
-Every column that may hold user text is listed here. A test finds columns that are neither here nor
-in tests/memory/text_columns.py.
+This module lists every column that may contain user text. A test fails for a column that is neither
+listed here nor in tests/memory/text_columns.py.
 """
 
 from collections import defaultdict
@@ -50,8 +50,8 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class TextStore:
-    """`texts` are the columns, by model, that `remove` empties; it returns a count for the
-    receipt.
+    """A store of user text. `texts` are the columns, by model, that `remove` empties. `remove`
+    returns the number of removed rows for the receipt.
     """
 
     name: str
@@ -60,7 +60,9 @@ class TextStore:
 
 
 def delete(rows: QuerySet) -> int:
-    """Delete `rows`, and return their number, not counting deleted rows of other models."""
+    """Delete `rows` and return their number, without rows of other models that were deleted with
+    them.
+    """
     return rows.delete()[1].get(rows.model._meta.label, 0)
 
 
@@ -85,7 +87,7 @@ def remove_reactions(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_messages(project: Project, deletions: DeletionSet) -> int:
-    """Empty the messages. Their empty rows stay, so that later messages keep their parent."""
+    """Empty the messages. The empty rows stay, so that later messages keep their parent."""
     for batch in id_batches(deletions.messages):
         rows = Message.objects.filter(project=project, pk__in=batch)
         imported = list(
@@ -98,7 +100,7 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
                 message.session.source_key or "", message.source_key or ""
             )
         Message.objects.bulk_update(imported, ["source_key"], batch_size=500)
-        # A reply in progress becomes final here, so that its process stores nothing more.
+        # End a reply in progress, so that the process that writes it stores nothing more.
         rows.filter(status__in=UNFINISHED).update(status=Status.STOPPED, stop_requested=True)
         rows.update(
             text="",
@@ -122,7 +124,9 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
 
 
 def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
-    """Regenerate titles that came from forgotten messages, from the remaining ones."""
+    """Create titles from the remaining messages, where the old titles came from forgotten
+    messages.
+    """
     changed = 0
     for session in Session.objects.filter(pk__in=deletions.touched):
         session.version += 1
@@ -138,7 +142,9 @@ def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_entries(project: Project, deletions: DeletionSet) -> int:
-    """Delete the entries without other sources, and empty the others until they are rewritten."""
+    """Delete the entries without other sources. Empty the other entries until they are
+    rewritten.
+    """
     for session in Session.objects.filter(pk__in=deletions.touched):
         cursor = Cursor.objects.filter(pk=session.pk).first()
         if cursor is not None:
@@ -148,14 +154,16 @@ def remove_entries(project: Project, deletions: DeletionSet) -> int:
     withheld.exclude(state=EntryStatus.HIDDEN).update(state=EntryStatus.STALE)
     mark_layers_changed(project.pk)
     removed = delete(Entry.objects.filter(pk__in=deletions.entries))
-    # A trigger has logged the state of each child that lost its digest, including children deleted
-    # here.
+    # A trigger has just recorded the state of each child of a deleted digest, even of children that
+    # are deleted here.
     EntryState.objects.filter(project=project, entry__in=deletions.entries).delete()
     return removed
 
 
 def remove_chunks(project: Project, deletions: DeletionSet) -> int:
-    """Delete the chunks that quote forgotten text. The rest of a session is indexed again."""
+    """Delete the chunks that quote forgotten text. The other messages of the sessions are indexed
+    again.
+    """
     removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
     summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
     removed += delete(summaries.filter(source__in=deletions.changed_entries))
@@ -173,8 +181,8 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
 def remove_imports(project: Project, deletions: DeletionSet) -> int:
     """Delete the imports. A running import stops at its next message.
 
-    Other imports that brought forgotten messages, or are of the forgotten user, lose the name of
-    their file and their errors: both may quote the file.
+    In other imports that added forgotten messages or that the forgotten user started, the file name
+    and the errors are removed, because both may contain text of the file.
     """
     touched = list(deletions.sessions | deletions.touched)
     brought = ImportedStretch.objects.filter(project=project, session__in=touched)
@@ -186,7 +194,7 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
 
 
 def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
-    """Empty the rendered bank. The next reader renders it again, with a higher version."""
+    """Empty the rendered bank. The next read renders it again and increases its version."""
     rows = RenderedBank.objects.filter(project=project)
     return rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
 
@@ -225,7 +233,7 @@ STORES = (
         ),
     ),
     TextStore("entries", {Entry: ("summary", "lines", "note", "losses")}, remove_entries),
-    # After the withheld entries are emptied: the digests above are audited without them.
+    # After the withheld entries are emptied, because the check of the digests above reads them.
     TextStore("lines", {}, remove_lines),
     TextStore("chunks", {Chunk: ("speaker", "text", "pieces", "terms")}, remove_chunks),
     TextStore(
@@ -233,7 +241,7 @@ STORES = (
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
     ),
-    # Before the sessions, because deleting a session deletes its records of imports.
+    # Before the sessions, because deleting a session deletes its import records.
     TextStore("imports", {Import: ("name", "errors")}, remove_imports),
     TextStore(
         "sessions",

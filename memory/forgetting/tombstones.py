@@ -1,6 +1,7 @@
 """Tombstones: records of what was forgotten, in the database and in a file outside of it.
 
-The file lists the forget requests since a backup, so that a restore can repeat them.
+The file also lists the forget requests since the last backup, so that they can be repeated after a
+restore.
 """
 
 import fcntl
@@ -26,7 +27,7 @@ from projects.models import Project
 
 
 class TombstoneFileError(InvalidInputError):
-    """A tombstone file holds a line that was not written by Strata."""
+    """A line of a tombstone file was not written by Strata."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     """Create and return the tombstones of the rows that are about to be deleted.
 
     A session that is deleted completely gets one tombstone, which covers its messages. A named fact
-    gets one for each of its present and earlier texts, in each of its source sessions. Entries that
-    are deleted with their sources need no tombstone.
+    gets a tombstone for each of its current and earlier texts in each of its source sessions.
+    Entries that are deleted together with their sources need no tombstone.
     """
     subjects = [(TombstoneKind.SESSION, str(pk)) for pk in deletions.sessions]
     sessions = Session.objects.filter(pk__in=deletions.sessions).exclude(source_key=None)
@@ -66,7 +67,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     }
     subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
     if deletions.user is not None:
-        # A user has a tombstone for each request.
+        # A user can be forgotten several times, so each request has its own tombstone.
         subjects.append((TombstoneKind.USER, f"{deletions.user}@{timezone.now().isoformat()}"))
     tombstones = [
         Tombstone(project=project, kind=kind, subject=subject) for kind, subject in subjects
@@ -81,7 +82,9 @@ def user_of(subject: str) -> int:
 
 
 def forgotten_subjects(project: Project, subjects: Collection[str]) -> set[str]:
-    """Return the ids and source digests among `subjects` that were forgotten in `project`."""
+    """Return those of `subjects` that were forgotten in `project`. Subjects are ids or source
+    digests.
+    """
     rows = Tombstone.objects.filter(project=project, subject__in=subjects)
     return set(rows.exclude(kind=TombstoneKind.UNKEPT).values_list("subject", flat=True))
 
@@ -94,17 +97,17 @@ def records_of(tombstones: Iterable[Tombstone]) -> list[TombstoneRecord]:
 
 
 def project_record(project: UUID) -> TombstoneRecord:
-    """Return the record of a project that is deleted now."""
+    """Return the record of a project that is being deleted."""
     return TombstoneRecord(
         timezone.now().isoformat(), str(project), TombstoneKind.PROJECT, str(project)
     )
 
 
 def append_to_file(records: Sequence[TombstoneRecord]) -> None:
-    """Append `records` to the tombstone file and return when they are on the disk.
+    """Append `records` to the tombstone file, and return when they are on the disk.
 
-    Call this right before the commit. If the commit fails, the file only has a superfluous
-    tombstone; if the file were written after the commit, a crash between them would lose a
+    Call this directly before the commit. If the commit then fails, the file has a superfluous
+    tombstone. If the file were written after the commit, a crash between the two would lose a
     tombstone.
     """
     if not records:
@@ -113,7 +116,7 @@ def append_to_file(records: Sequence[TombstoneRecord]) -> None:
     handle = os.open(settings.TOMBSTONES, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(handle, "r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        # A power cut may have left half a line; the next line must not be appended to it.
+        # A power failure may have left an incomplete line. End it before appending the next line.
         end = file.seek(0, os.SEEK_END)
         if end and os.pread(handle, 1, end - 1) != b"\n":
             file.write(b"\n")
@@ -125,8 +128,8 @@ def append_to_file(records: Sequence[TombstoneRecord]) -> None:
 def read_file(path: Path) -> Iterator[TombstoneRecord]:
     """Yield the records of a tombstone file. Raises `TombstoneFileError`, and OSError.
 
-    An incomplete line is skipped. A power cut left it before the commit of its request, because the
-    commit follows only after the line is on the disk.
+    An incomplete line is skipped. It was left by a power failure before its request was committed,
+    because the commit follows only when the line is on the disk.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

@@ -1,7 +1,7 @@
-"""The lines that a forget request removes from entries whose other lines stay.
+"""Remove the lines that are based on forgotten messages from entries, and keep the other lines.
 
-An entry can lose single lines only if all its lines name their messages. Other entries are withheld
-as a whole until they are rewritten.
+This is possible only if every line of the entry names its messages. Other entries are withheld as a
+whole until they are rewritten.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,8 +20,8 @@ from memory.models.entries import CONVERSATION
 from memory.moderation import entry_operations
 from projects.models import Project
 
-# If more messages are forgotten at once, an entry that a model wrote is withheld as a whole: its
-# lines are not compared with all these messages.
+# The maximum number of forgotten messages that are compared with the lines that a model wrote. If
+# there are more, such entries are withheld as a whole.
 MAX_COMPARED_MESSAGES = 200
 
 
@@ -61,9 +61,9 @@ def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUI
 
 
 class _Comparison:
-    """Finds lines of a model that contain particulars of forgotten messages.
+    """Finds lines, written by a model, that contain particulars of forgotten messages.
 
-    A model reads the whole conversation, and may state more in a line than the messages that it
+    A model reads the whole conversation, so a line may contain more than the messages that it
     names.
     """
 
@@ -79,7 +79,9 @@ class _Comparison:
         self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular that only forgotten messages contain."""
+        """Return the lines with a particular that occurs in forgotten messages but not in their
+        own.
+        """
         exposing = []
         for line in found:
             suspicious = [
@@ -98,8 +100,8 @@ class _Comparison:
 def remove_lines(project: Project, deletions: DeletionSet) -> int:
     """Remove the lost lines from the entries and their revisions; return their number.
 
-    The other lines stay as they are. An entry is scheduled for a rewrite only if a model wrote a
-    lost line from messages that stay too.
+    The other lines stay unchanged. An entry is scheduled for a rewrite only if a model wrote a lost
+    line from several messages, some of which may stay.
     """
     removed = 0
     trims = list(deletions.trims.values())
@@ -120,7 +122,7 @@ def _remove(trim: Trim) -> None:
     entry.revision += 1
     entry.tokens = item_tokens(entry.as_item())
     entry.save(update_fields=["summary", "lines", "revision", "tokens"])
-    # What is left is the text of the past moments too.
+    # Past states of the entry that refer to its current text now refer to the shortened text.
     states = EntryState.objects.filter(project=entry.project_id, entry=entry)
     states.filter(revision=revision).update(revision=entry.revision)
     if trim.needs_rewrite:
@@ -128,7 +130,9 @@ def _remove(trim: Trim) -> None:
 
 
 def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
-    """Remove forgotten quotations from earlier texts, and delete those with other lines."""
+    """Remove forgotten quotations from earlier revisions. Delete a revision if not all its lines
+    are quotations, or if none remains.
+    """
     rows = EntryRevision.objects.filter(project=project, entry__in=list(deletions.trims))
     earlier = {row: lines.from_json(row.lines) for row in rows}
     sources = {source for found in earlier.values() for line in found for source in line.sources}
@@ -143,7 +147,7 @@ def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
 
 
 def _audit(entry: Entry) -> None:
-    """Store the particulars of the sources that an entry omits, without forgotten ones."""
+    """Store the losses of an entry again, without particulars of forgotten text."""
     if entry.granularity == CONVERSATION:
         messages = coverage.messages_of(entry).values_list("text", flat=True)
         audit = losses.audit_messages(messages, entry.summary)

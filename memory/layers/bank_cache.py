@@ -1,4 +1,4 @@
-"""The rendered bank of a project, stored until an entry in it changes."""
+"""Cache of the rendered bank of each project, valid until one of its entries or facts changes."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,15 +20,16 @@ from projects.models import Project
 
 # The rendered text depends on these columns of the entries.
 FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
-# Part of the fingerprint, so that a process with another form does not read a stored bank.
+# Part of the fingerprint. Changing it makes all stored banks of an older format invalid.
 FORMAT = "places of lines"
 STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
 
 
 @dataclass(frozen=True)
 class IncludedEntry:
-    """An entry in the bank's text, as prompts and receipts list it: the `places` of its shown lines
-    among its `of` lines. The shown lines take `tokens`.
+    """An entry in the bank's text, for prompts and receipts. `places` are the indexes of its lines
+    in the bank, `of` is the number of its lines, and `tokens` the number of tokens of its lines in
+    the bank.
     """
 
     id: UUID
@@ -42,9 +43,10 @@ class IncludedEntry:
 
 @dataclass(frozen=True)
 class ProjectBank:
-    """The bank's text, the entries in it in their order, and the ids left out with reasons.
+    """A rendered bank: its text, the entries in it in order, and pairs (id, reason) of those left
+    out.
 
-    `version` rises when the text for the whole budget changes. It is 0 for a smaller budget.
+    `version` increases when the text for the full budget changes. It is 0 for a smaller budget.
     """
 
     text: str
@@ -60,11 +62,10 @@ def bank_entries(project: Project) -> QuerySet[Entry]:
 
 
 def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBank:
-    """Return the project's bank for its whole budget, or for `max_tokens` if that is less.
+    """Return the project's bank for its full budget, or for `max_tokens` if that is smaller.
 
-    The bank for the whole budget takes one query while nothing changes. The query compares the
-    stored fingerprint with the current fingerprint, so the stored text needs no explicit
-    invalidation.
+    While nothing changes, the bank for the full budget takes one query. It compares the stored
+    fingerprint with the current one, so that no code must invalidate the stored text.
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(project, bank_entries(project), max_tokens)
@@ -78,8 +79,8 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
 
 
 def _stored_rows(project: UUID) -> QuerySet:
-    """Return the current hash of the project's entries, the number and the last change of its
-    facts, and the columns of its stored bank.
+    """Return a query for the current hash of the project's entries, the number and last change of
+    its facts, and the columns of its stored bank.
     """
     columns = (Cast(F(name), TextField()) for name in FINGERPRINT_COLUMNS)
     row = Concat(*columns, output_field=TextField())
@@ -103,7 +104,9 @@ _prepared_rows = PreparedQuery(_stored_rows, UUID)
 
 
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
-    """Return `entries` as items. A line that states an ended fact has the day of its end."""
+    """Return `entries` as items. A line that states an ended fact gets the day on which the fact
+    ended.
+    """
     items = [entry.as_item() for entry in entries]
     ended = ended_facts(project) if items else ()
     return [replace(item, lines=mark_ended(item.lines, ended)) for item in items]

@@ -1,22 +1,22 @@
-"""Content words: the words of a sentence that carry its topic. Pure."""
+"""Content words: the words of a sentence that carry its meaning, without stop words. Pure."""
 
 import re
 from pathlib import Path
 
-# The part of a sentence that is read.
+# The maximum number of characters that are read.
 MAX_CHARS = 1_000
 
 _WORD = re.compile(r"[^\W_][\w’'-]*")
 _UNSPACED_RUN = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-# English, German, French and Spanish words without a topic.
+# English, German, French and Spanish stop words.
 _STOP_WORDS = frozenset(
     Path(__file__).with_name("stopwords.txt").read_text(encoding="utf-8").split()
 )
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the case-folded words of `text` that carry content; of scripts without spaces, the
-    pairs of characters.
+    """Return the case-folded content words of `text`. For scripts without spaces, return the pairs
+    of adjacent characters.
     """
     words: set[str] = set()
     for word in _WORD.findall(text[:MAX_CHARS].casefold()):

@@ -1,6 +1,6 @@
-"""Coverage: the messages that contribute to summaries, and the ranges that entries cover.
+"""Coverage: which messages contribute to summaries, and which ranges of messages entries cover.
 
-The conversation entries of a session cover gapless ranges of `seq` that do not overlap.
+The conversation entries of a session cover adjacent ranges of `seq` that do not overlap.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ from memory.layers.lines import Line
 from memory.layers.periods import Granularity, day_key
 from memory.models import Cursor, Entry, EntryStatus
 
-# A failed reply has no text; a stopped or interrupted reply has a part of its text.
+# A stopped or interrupted reply has part of its text. A failed reply has no text.
 SUMMARISED_STATUSES = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
 SUMMARISED_ROLES = (Role.USER, Role.ASSISTANT)
-# `contributes` in SQL. A copy in a fork is remembered with its original.
+# `contributes` as a query condition. A copy in a fork does not count: its original is remembered.
 CONTRIBUTING = Q(
     remembered=True,
     deleted_at=None,
@@ -36,13 +36,13 @@ IN_RANGE = Q(session=OuterRef("session"), seq__range=(OuterRef("first_seq"), Out
 CONTAINS_MESSAGE = Q(
     session=OuterRef("session"), first_seq__lte=OuterRef("seq"), last_seq__gte=OuterRef("seq")
 )
-# The maximum number of tokens that one entry covers, so that it is written well within the time
-# limit of a task. A longer task would be killed and would start from the beginning every time.
+# The maximum number of tokens that one entry covers. A longer range might exceed the time limit of
+# a task, which would then be killed and start from the beginning every time.
 MAX_RANGE_TOKENS = 100_000
 
 
 def contributes(message: Message) -> bool:
-    """Return whether this message contributes to a summary, considering only its own row."""
+    """Return whether this message contributes to a summary. Only its own row is considered."""
     return bool(
         message.remembered
         and message.text
@@ -54,9 +54,9 @@ def contributes(message: Message) -> bool:
 
 
 def recount(session: Session, beyond: int, through: int | None = None) -> None:
-    """Set the counts of the session's cursor to the contributing messages after the seq `beyond`.
+    """Set the counters of the session's cursor to the contributing messages after seq `beyond`.
 
-    With `through`, the cursor moves to that seq. The session's row must be locked.
+    With `through`, also move the cursor to that seq. The session's row must be locked.
     """
     rows = session.messages.filter(CONTRIBUTING, project=session.project_id, seq__gt=beyond)
     left = rows.aggregate(count=Count("pk"), tokens=Sum("tokens", default=0))
@@ -68,9 +68,9 @@ def recount(session: Session, beyond: int, through: int | None = None) -> None:
 
 @dataclass(frozen=True)
 class MessageRange:
-    """The messages from `first_seq` to `last_seq`, as they were when they were read.
+    """The messages from `first_seq` to `last_seq` at the time of the query.
 
-    `fingerprint` changes when one of the messages, or the active path through them, changes.
+    `fingerprint` changes when one of the messages or the active path through them changes.
     """
 
     first_seq: int
@@ -82,8 +82,8 @@ class MessageRange:
 def read_range(session: Session, after: int, last: int | None = None) -> MessageRange:
     """Return the messages after the seq `after`, up to the first unfinished one.
 
-    The range ends at the seq `last` if that is given, and else after `MAX_RANGE_TOKENS`; it has
-    at least one message if there is one.
+    The range ends at seq `last`, or by default once it has `MAX_RANGE_TOKENS` tokens. It has at
+    least one message if there is one.
     """
     rows = session.messages.filter(project=session.project_id)
     messages = list(rows.select_related("author").after(after))
@@ -151,11 +151,11 @@ def messages_of(entry: Entry) -> QuerySet[Message]:
 
 
 def cover_gaps(session: Session, seqs: Collection[int]) -> None:
-    """Create a stale entry for each gap in the coverage that holds one of `seqs`.
+    """Create a stale entry for each gap in the coverage that contains one of `seqs`.
 
-    An entry is deleted when nothing in its range contributes, for example because another branch
-    became active. When that branch becomes active again, the gap needs an entry. The session must
-    be locked.
+    An entry is deleted when no message in its range contributes, for example because another branch
+    became active. When the first branch becomes active again, the gap needs a new entry. The
+    session must be locked.
     """
     through = Cursor.objects.get(project=session.project_id, pk=session.pk).summarised_through
     entries = session.entries.filter(project=session.project_id)

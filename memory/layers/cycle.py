@@ -1,4 +1,4 @@
-"""The memory cycle: find all due work with one query, and do it in the foreground on request."""
+"""The memory cycle: finds all due work with one query. It can also run in the foreground."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from memory.models.entries import CONVERSATION
 from projects.models import Project
 
 # The maximum number of tasks of each kind that one cycle starts. The next cycle, a minute later,
-# starts the rest.
+# starts the remaining tasks.
 MAX_DUE = 500
 
 
 @dataclass
 class DueWork:
-    """The due work: ids of sessions to summarise, of stale conversation entries, and of projects
-    whose layers need an update.
+    """The due work: sessions to summarise, stale conversation entries, and projects whose layers
+    need an update, all by id.
 
     The sessions that have been idle longest and the oldest entries come first.
     """
@@ -35,10 +35,10 @@ class DueWork:
 
 
 def due(now: datetime, project: Project | None = None) -> DueWork:
-    """Return the work that is due at `now`, in all projects or in one; at most `MAX_DUE` ids of
-    each kind.
+    """Return the work that is due at `now`, in one project or in all; at most `MAX_DUE` ids of each
+    kind.
 
-    This is one query. Its cost grows with the due work and not with the size of the database.
+    This is one query. Its cost depends on the amount of due work, not on the size of the database.
     """
     kinds: dict[str, QuerySet] = {
         "sessions": Cursor.objects.due(now).order_by("session__last_activity_at"),
@@ -65,7 +65,7 @@ def layers_are_due(project_id: UUID, now: datetime) -> bool:
 
 
 def stale_entries(cursors: CursorQuerySet) -> QuerySet[Entry]:
-    """Return the conversation entries of the sessions of `cursors` whose sources changed."""
+    """Return the conversation entries whose sources changed, in the sessions of `cursors`."""
     cursors = cursors.ready().within_allowance()
     return Entry.objects.filter(
         Exists(cursors.filter(project=OuterRef("project"), session=OuterRef("session"))),
@@ -78,11 +78,11 @@ def stale_entries(cursors: CursorQuerySet) -> QuerySet[Entry]:
 
 
 def projects_with_due_layers(now: datetime, project: UUID | None = None) -> QuerySet[Project]:
-    """Return the projects whose layers changed or aged since the last update, or whose last update
-    failed. `project` limits the query to one project, which is cheaper.
+    """Return the projects whose layers need an update: an entry changed or became old enough, or
+    the last update failed. With `project`, only that project is queried, which is cheaper.
 
-    A project waits while its conversations are due or being written. Otherwise digests would be
-    written twice, and the result would depend on the order of the workers.
+    A project is left out while its conversations are due or being summarised. Otherwise digests
+    would be written twice, and the result would depend on the order of the workers.
     """
     ladders, nudges = Ladder.objects.all(), Nudge.objects.all()
     if project is not None:
@@ -91,7 +91,7 @@ def projects_with_due_layers(now: datetime, project: UUID | None = None) -> Quer
     ripe = ladders.filter(Q(ripe_at__lte=now) | Q(failures__gt=0))
     return Project.objects.filter(
         Q(pk__in=nudges.values("project")) | Q(pk__in=ripe.values("pk")),
-        # A project without a ladder has never been updated.
+        # Without a ladder, the layers have never been updated.
         Q(ladder=None) | Q(pk__in=free.values("pk")),
         ~Exists(Cursor.objects.pending(now).filter(project=OuterRef("pk"))),
         ~Exists(stale_entries(Cursor.objects.all()).filter(project=OuterRef("pk"))),
@@ -102,7 +102,7 @@ def projects_with_due_layers(now: datetime, project: UUID | None = None) -> Quer
 
 @dataclass
 class CycleReport:
-    """The counts of one cycle in the foreground."""
+    """The number of tasks of one cycle in the foreground."""
 
     summarised: int = 0
     rewritten: int = 0
@@ -115,7 +115,7 @@ def run(
     project: Project | None = None,
     progress: Callable[[CycleReport], None] = lambda report: None,
 ) -> CycleReport:
-    """Run one whole cycle in the foreground, as the beat would run it at `now`."""
+    """Run one complete cycle in the foreground, with the work that is due at `now`."""
     report = CycleReport()
     work = due(now, project)
     while work.sessions:

@@ -1,4 +1,4 @@
-"""Digests: carry out the plan of `memory.layers.ladder` (roll up, rewrite)."""
+"""Digests: roll up and rewrite entries as `memory.layers.ladder` plans it."""
 
 import hashlib
 import logging
@@ -34,11 +34,11 @@ from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
-# The label, in the input of the summariser, of a text that somebody corrected by hand.
+# Marks, in the summariser's input, a text that somebody corrected by hand.
 CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
 # No digest is written from entries in these states.
 OPEN_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
-# More rounds than this in one update would mean that the plan does not converge.
+# The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
 
 
@@ -49,12 +49,12 @@ class SourcesChangedError(Exception):
 def update_layers(project_id: UUID, now: datetime) -> bool:
     """Roll up and rewrite the entries of a project; return whether anything changed.
 
-    One worker at a time claims the project's `Ladder`. Each digest is written outside of any
-    transaction and committed on its own, so that a killed worker loses at most one model call.
+    Only one worker at a time can claim the project's `Ladder`. Each digest is written outside of
+    transactions and committed separately, so that a killed worker loses at most one model call.
     """
 
     def work(lease: Lease) -> bool:
-        # Changes that happen after this point add new nudges.
+        # Changes after this point create new nudges.
         nudges = list(Nudge.objects.filter(project=project_id).values_list("pk", flat=True))
         update = LayerUpdate(lease, Project.objects.get(pk=project_id), now)
         changed = update.run()
@@ -71,15 +71,15 @@ def update_layers(project_id: UUID, now: datetime) -> bool:
 
 
 def entry_budget(project: Project) -> int:
-    """Return the tokens of the bank's budget that are left for entries, without the frame."""
+    """Return the number of tokens that the bank's budget leaves for lines of entries."""
     return max(0, project.bank_max_tokens - bank.frame_tokens())
 
 
 @dataclass(frozen=True)
 class DigestSources:
-    """The children of a digest, and the entries whose lines it is made from, the oldest first.
+    """The children of a digest, and the entries (`material`) that it is written from, oldest first.
 
-    `fingerprint` changes when one of them does.
+    `fingerprint` changes when one of these entries changes.
     """
 
     children: Sequence[Entry]
@@ -90,8 +90,8 @@ class DigestSources:
 def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
     """Return the sources of the digest with the children `ids`.
 
-    A model writes the digest from its children. The extractive summariser chooses from the lines of
-    the conversations below them, so that a week is no choice from the choices of its days.
+    A model writes a digest from its children. The extractive summariser selects lines from all
+    conversations below, so that it does not select from lines that were selected for the days.
     """
     rows = project.entries.filter(pk__in=ids).select_related("session")
     children = list(rows.order_by("first_source_at", "pk"))
@@ -107,8 +107,8 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
 
 
 def _conversations(project: Project, level: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield the conversation entries below `level`. A digest that somebody corrected, or that was
-    imported without its children, takes their place.
+    """Yield the conversation entries below `level`. A digest is yielded itself if somebody
+    corrected it by hand or if it was imported without its children.
     """
     while level:
         rows = project.entries.in_layers().filter(parent__in=level, withheld=False)
@@ -120,10 +120,11 @@ def _conversations(project: Project, level: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewReason | None:
-    """Return why a person has to see the digest first; None if it may be live.
+    """Return the reason why a person must review the digest before it is used; None without a
+    reason.
 
-    A digest needs review if it contains instructions that its approved children do not contain, or
-    if its hand-written text was based on forgotten text.
+    A digest needs review if it contains instructions that none of its approved sources contains, or
+    if a hand-written text of it was based on forgotten text.
     """
     texts = (source.summary for source in (*sources.children, *sources.material))
     approved = injection_detection.find_instructions("\n".join(texts))
@@ -136,7 +137,7 @@ def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewRea
 
 @dataclass(frozen=True)
 class WrittenDigest:
-    """A digest, the name of its summariser, and the model calls that it took."""
+    """A digest, the name of the summariser that wrote it, and the model calls for it."""
 
     digest: Digest
     by: str
@@ -145,14 +146,14 @@ class WrittenDigest:
 
 @dataclass
 class LayerUpdate:
-    """One update of a project's layers under a lease."""
+    """One update of a project's layers, under a lease."""
 
     lease: Lease
     project: Project
     now: datetime
 
     def run(self) -> bool:
-        """Carry out the plan until nothing is left to do; return whether anything changed."""
+        """Carry out the plan until nothing is left to do. Return whether anything changed."""
         changed = False
         for _ in range(MAX_ROUNDS):
             changed = self.dissolve() or self.absorb() or changed
@@ -171,7 +172,7 @@ class LayerUpdate:
 
     @transaction.atomic
     def finish(self, nudges: list[int]) -> None:
-        """Store the time of the next due roll-up, and delete the handled nudges."""
+        """Store when the next roll-up is due, and delete the processed nudges."""
         self.lease.fence()
         nodes = ladder_query.visible_nodes(self.project)
         ripe_at = ladder.next_due_at(nodes, self.now, entry_budget(self.project))
@@ -182,8 +183,8 @@ class LayerUpdate:
     def write(self, roll_up: ladder.RollUp) -> None:
         """Write and commit the digest of one period from all its children.
 
-        A digest whose sources did not change is reinstated without a model call. Raises
-        `SourcesChangedError` when the children changed after the roll-up was planned.
+        If the sources are unchanged, the existing text is used again without a model call. Raises
+        `SourcesChangedError` if the children changed after the plan was made.
         """
         project = self.project
         sources = read_sources(project, roll_up.children)
@@ -199,7 +200,9 @@ class LayerUpdate:
     def call(
         self, roll_up: ladder.RollUp, sources: DigestSources, correction: str
     ) -> WrittenDigest:
-        """Call the summariser. It sees `correction`, the text that somebody wrote by hand, last."""
+        """Call the summariser. `correction` is a text written by hand, and the last part of the
+        input.
+        """
         calls = CallRecorder(self.lease, self.project.pk)
         children = [DigestChild(entry.label, entry.read_lines()) for entry in sources.children]
         material = [DigestChild(entry.label, entry.read_lines()) for entry in sources.material]
@@ -220,15 +223,14 @@ class LayerUpdate:
         current: Entry | None,
         written: WrittenDigest | None,
     ) -> None:
-        """Store a digest, or reinstate its `current` text if nothing was `written`.
+        """Store a digest. If `written` is None, use its `current` text again.
 
-        The lease must hold. The sources and the current text must be unchanged, because the
-        summariser read the sources and the corrections in the current text. Raises
-        `SourcesChangedError`.
+        The lease must still be held. Raises `SourcesChangedError` if the sources or the current
+        text changed since the summariser read them.
 
-        A digest that reads like instructions waits for review and is removed from the digest above.
-        Until the review, its children stay in the bank: it is their parent, but they are not
-        absorbed.
+        A digest that reads like instructions waits for review, and is removed from the digest above
+        it. Until then its children stay in the bank: they have the digest as their parent, but are
+        not absorbed.
         """
         self.lease.fence()
         ids = [child.pk for child in sources.children]
@@ -274,7 +276,7 @@ class LayerUpdate:
             record_entry_activity(digest, verb, related=ids, reason=digest.waits_because, **totals)
 
     def lock_digest(self, roll_up: ladder.RollUp) -> Entry:
-        """Return the digest of the period, locked, or a new one that is not saved."""
+        """Return the digest of the period, locked. If there is none, return a new unsaved entry."""
         period = {
             "project": self.project,
             "granularity": roll_up.granularity,
@@ -294,7 +296,7 @@ class LayerUpdate:
 
     @transaction.atomic
     def dissolve(self) -> bool:
-        """Delete the digests that have no children left; return whether there were any."""
+        """Delete the digests that have no children left. Return whether there were any."""
         self.lease.fence()
         children = Entry.objects.in_layers().filter(
             project=self.project, parent=OuterRef("pk"), pinned=False
@@ -304,8 +306,8 @@ class LayerUpdate:
             return False
         ids = [entry.pk for entry in empty]
         with history_clock(self.now):
-            # After the deletion, nothing records that the digests above contain text from below
-            # these.
+            # Find them before the deletion: afterwards nothing records that the digests above
+            # contain text from these digests.
             above = Entry.objects.parents_of([self.project.pk], ids)
             entry_operations.withhold(above, for_good=True)
             for entry in empty:
@@ -315,9 +317,10 @@ class LayerUpdate:
 
     @transaction.atomic
     def absorb(self) -> bool:
-        """Absorb the children of digests that were approved; return whether there were any.
+        """Absorb the children of digests that were approved. Return whether there were any.
 
-        Entries that an earlier version left out of the budget as a whole become live first.
+        First, entries that an older version of Strata left out of the bank (state `faded`) become
+        live.
         """
         self.lease.fence()
         with history_clock(self.now):

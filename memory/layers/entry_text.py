@@ -1,4 +1,4 @@
-"""The text of an entry: replace it and keep the earlier one as a revision, or erase both."""
+"""The text of an entry: replace it and keep the previous text as a revision, or erase all texts."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -17,10 +17,10 @@ TEXT_FIELDS = ("summary", "lines", "written_by", "written_at", "revision", "toke
 def replace_text(
     entry: Entry, lines: Sequence[Line], written_by: str, at: datetime, text: str | None = None
 ) -> None:
-    """Set the lines of `entry` in memory; the caller saves `TEXT_FIELDS`. `text` is the text as
-    somebody wrote it, by default the one that is rendered from the lines.
+    """Set the lines of `entry` without saving it; the caller saves `TEXT_FIELDS`. `text` is the
+    text as somebody wrote it. By default it is rendered from the lines.
 
-    The earlier text becomes a revision. If the entry was withheld, all its earlier texts are
+    The previous text becomes a revision. If the entry was withheld, all its earlier texts are
     deleted instead, because they may contain hidden or deleted text.
     """
     summary = as_text(lines) if text is None else text
@@ -45,10 +45,10 @@ def replace_text(
 
 
 def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:
-    """Empty the texts of the entries `ids` of `projects`; return how many revisions were deleted.
+    """Empty the texts of the entries `ids` of `projects`. Return how many revisions were deleted.
 
     A correction that somebody wrote into a digest may be based on the erased text. It is erased
-    too, and the digest waits for review when it is rewritten.
+    too, and the digest waits for review after it is rewritten.
     """
     removed, _ = EntryRevision.objects.filter(project__in=projects, entry__in=ids).delete()
     entries = Entry.objects.filter(project__in=projects, pk__in=ids)
@@ -61,7 +61,7 @@ def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:
         particulars=0,
         sources_hash="",
         tokens=0,
-        # The next text gets a new revision, even if it is equal.
+        # The next text gets a new revision, even if it is equal to the erased text.
         revision=F("revision") + 1,
         withheld=True,
     )

@@ -1,13 +1,13 @@
-"""Filling: which lines of the entries the memory bank shows within its budget. Pure.
+"""Filling: selects the lines of entries that the memory bank contains within its budget. Pure.
 
-Pinned entries come first, up to half of the budget. Then each month gets a line; if these lines
-would take more than 60 % of the budget, the months before the last twelve share one line for each
-quarter or year. Then recent entries get their share. The rest of the budget goes to one line
-after the other: the next line of the period with the largest
+Pinned entries come first, with up to half of the budget. Then each month gets one line. If these
+lines would take more than 60 % of the budget, the months before the last twelve share one line for
+each quarter or year. Then recent entries get their share. The rest of the budget is filled one line
+at a time, with the next line of the period that has the largest
 
     √messages × recency ÷ (shown lines + 1) × score of its next line.
 
-Each period shows the first lines of its list, without lines that repeat a shown line.
+The lines of a period are taken in order. A line that repeats a shown line is skipped.
 """
 
 import heapq
@@ -22,18 +22,18 @@ from uuid import UUID
 from memory.layers.lines import Line
 from memory.layers.roll_up import LineIndex, rolled_up
 
-# Pinned entries, and the first lines of all periods, take at most this share.
+# The maximum share of the budget for pinned entries; for them and the first lines of all months.
 PINNED_SHARE = 0.5
 FLOOR_SHARE = 0.6
-# Entries of so many days before the newest line are recent, and get this share.
+# Entries at most this number of days older than the newest line are recent, and get this share.
 RECENT_DAYS = 14
 RECENT_SHARE = 0.3
-# A line as old as this counts half as much as a new line.
+# The age of a line, in days, at which it counts half as much as a new line.
 HALF_VALUE_DAYS = 365
-# The groups of months that get one line each: so many months on their own, then groups of so many
-# months of a year. The first plan whose lines fit is used.
+# Plans for the months that get one line each, as pairs: the number of latest months with a line of
+# their own, and the number of earlier months that share a line. The first plan that fits is used.
 FLOOR_PLANS = ((math.inf, 1), (12, 3), (12, 12), (0, 3), (0, 12))
-# A line without a score counts a little, so that it can be shown.
+# The minimum score, so that lines without a score can be selected.
 MIN_SCORE = 0.01
 
 Month = tuple[int, int]
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownLine:
-    """A line in the bank, and the entry that it belongs to. It is equal to itself only."""
+    """A line in the bank and the id of its entry. Compared by identity."""
 
     source: UUID
     line: Line
@@ -61,8 +61,8 @@ class ShownLine:
 class Period:
     """The lines of one month, of one recent entry or of one pinned entry, in order.
 
-    `weight` is the part of its value that stays the same while it gets lines. `next` is its first
-    line that was not shown, and that repeated none of the first `compared` shown lines of the bank.
+    `weight` is the constant part of the value of its lines. `next` is the next line to show; it
+    repeats none of the first `compared` lines that were chosen for the bank.
     """
 
     month: Month
@@ -90,8 +90,8 @@ def fill(
 ) -> list[ShownLine]:
     """Return the lines to show in at most `room` tokens, in the order in which they were chosen.
 
-    `cost` returns the tokens of a line, and `heading_cost` those that the first line of a month
-    takes besides. Equal sources have the same result, in any order.
+    `cost` returns the number of tokens of a line. `heading_cost` returns the number of tokens of
+    the heading that the first line of a month needs. The order of `sources` does not matter.
     """
     periods = _periods(sources)
     filling = _Filling(periods, room, cost, cache(heading_cost))
@@ -105,7 +105,9 @@ def fill(
 
 
 def _periods(sources: Iterable[Source]) -> list[Period]:
-    """Group the lines of `sources` into periods, in an order that is independent of theirs."""
+    """Group the lines of `sources` into periods, in an order that does not depend on that of
+    `sources`.
+    """
     sources = sorted(sources, key=lambda source: source.id)
     newest = max((line.day for source in sources for line in source.lines), default=date.min)
     recent_from = newest - min(timedelta(days=RECENT_DAYS), newest - date.min)
@@ -135,9 +137,9 @@ def _merged(month: Month, parts: Sequence[tuple[Source, list[Line]]], newest: da
     """Return the period of a month, with the lines of all its entries."""
     owners = {id(line): source.id for source, lines in parts for line in lines}
     lists = [lines for _, lines in parts]
-    # Only a few of them are looked at.
+    # Lazy, because only a few of these lines are read.
     lines = rolled_up(lists) if len(lists) > 1 else iter(lists[0])
-    # An entry of two months counts with its share in each.
+    # The messages of an entry with lines in two months are divided between them.
     messages = sum(source.messages * len(part) / len(source.lines) for source, part in parts)
     weight = _weight(messages, [line for lines in lists for line in lines], newest)
     return Period(month, (ShownLine(owners[id(line)], line) for line in lines), weight)
@@ -150,7 +152,7 @@ def _weight(messages: float, lines: Sequence[Line], newest: date) -> float:
 
 @dataclass
 class _Filling:
-    """The lines that were chosen, and the room that is left."""
+    """The lines chosen so far, and the number of tokens that are left."""
 
     periods: Sequence[Period]
     room: float
@@ -161,7 +163,7 @@ class _Filling:
     months: set[Month] = field(default_factory=set)
 
     def next_line(self, period: Period) -> ShownLine | None:
-        """Return the next line of a period that repeats no shown line, or None."""
+        """Return the next line of a period that does not repeat a shown line, or None."""
         while period.next is not None and period.compared < len(self.index):
             if self.index.repeats(period.next.line):
                 period.advance()
@@ -177,7 +179,9 @@ class _Filling:
         return period.weight / (len(period.shown) + 1) * max(shown.line.score, MIN_SCORE)
 
     def price(self, period: Period) -> float:
-        """Return the tokens of the next line of a period; infinite if there is none."""
+        """Return the tokens of the next line of a period, with its heading; infinite if there is
+        none.
+        """
         shown = self.next_line(period)
         if shown is None:
             return math.inf
@@ -195,7 +199,9 @@ class _Filling:
         period.advance()
 
     def take_floors(self, limit: float) -> None:
-        """Take a line for each month that has none; see FLOOR_PLANS."""
+        """Take one line for each month that has none, as the first plan of FLOOR_PLANS that
+        fits.
+        """
         for full_months, group_months in FLOOR_PLANS:
             groups = self.groups(full_months, group_months)
             best = [max(group, key=self.value) for group in groups]
@@ -206,7 +212,9 @@ class _Filling:
                 self.take(period)
 
     def groups(self, full_months: float, group_months: int) -> list[list[Period]]:
-        """Return the periods of each group of months without a shown line, the newest first."""
+        """Return groups of the periods of months without a shown line, newest first, for one
+        plan.
+        """
         newest_first = sorted({period.month for period in self.periods}, reverse=True)
         keys: dict[Month, tuple[int, ...]] = {}
         for place, (year, month) in enumerate(newest_first):
@@ -222,7 +230,8 @@ class _Filling:
     def take_best(self, periods: Iterable[Period], limit: float) -> None:
         """Take lines of `periods`, the most valuable first, in at most `limit` tokens.
 
-        A period whose next line does not fit gets no more lines, so that it shows a prefix.
+        If the next line of a period does not fit, the period gets no more lines. So its first lines
+        are shown without gaps.
         """
         heap = [(-self.value(period), place, period) for place, period in enumerate(periods)]
         heapq.heapify(heap)

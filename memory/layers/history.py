@@ -1,4 +1,4 @@
-"""The layers as they were at a past moment, without anything that was forgotten since then."""
+"""The layers as they were at a past moment, without text that was forgotten since."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, EntryStatus
 from projects.models import Project
 
-# The reasons why an entry that was in the bank is missing in the reconstructed bank.
+# Reasons why the reconstructed bank does not contain an entry that was in the bank.
 FORGOTTEN = _("forgotten")
 TAKEN_OUT = _("removed")
-# In these states a digest replaces its children in the bank.
+# The states in which a digest is in the bank instead of its children.
 _REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED, EntryStatus.STALE)
 
 
 class StateColumns(Protocol):
-    """The columns of `EntryState` that decide whether an entry is in the bank."""
+    """The columns of `EntryState` that determine whether an entry is in the bank."""
 
     @property
     def state(self) -> str: ...
@@ -32,8 +32,8 @@ class StateColumns(Protocol):
 
 @dataclass(frozen=True)
 class PastEntry:
-    """An entry as it was; `summary` is None, and `lines` are empty, if that text is deleted or
-    withheld now.
+    """An entry at a past moment. `summary` is None and `lines` are empty if the text of that time
+    has been deleted or withheld since.
     """
 
     entry: Entry
@@ -48,11 +48,10 @@ class PastEntry:
 
 
 def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
-    """Return the bank as it was at `moment`, with the labels and the budget of today.
+    """Return the bank as it was at `moment`, with today's labels and budget.
 
-    The texts are those of that moment, and so are the marks of ended facts. Entries that were
-    forgotten, hidden or sent to review since are listed as left out, and no later text takes their
-    place.
+    Texts and marks of ended facts are those of that moment. Entries that were forgotten, hidden or
+    sent to review since are listed as left out. No later text replaces them.
     """
     items, missing = [], []
     ended = ended_facts(project, moment)
@@ -91,7 +90,9 @@ def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEnt
 
 
 def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:
-    """Return whether an entry was a candidate for the bank, from its state and its digest's."""
+    """Return whether an entry was a candidate for the bank, from its state and that of its
+    digest.
+    """
     if entry.withheld:
         return False
     if entry.state in (EntryStatus.LIVE, EntryStatus.FADED):

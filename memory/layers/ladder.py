@@ -1,8 +1,9 @@
 """The plan of the layers: what to roll up and rewrite next. Pure.
 
-Conversations roll up into their day, the entries of a week into their ISO week, and those of a
-month into their month. An only entry of a period gets no digest: the layer above takes it as it
-is. The caller carries out the plan, reads the nodes again and asks for the next plan.
+Conversations roll up into their day, the entries of a week into their ISO week, and the entries of
+a month into their month. If a period has only one entry, it gets no digest, and the layer above
+includes the entry directly. The caller carries out the plan, reads the nodes again and asks for the
+next plan.
 """
 
 from collections import defaultdict
@@ -16,15 +17,15 @@ from memory.layers.periods import Granularity, ancestor_key
 
 T = TypeVar("T")
 
-# The resolution of the database clock.
+# The resolution of the database clock; the smallest difference between two times.
 TICK = timedelta(microseconds=1)
-# The minimum age of an entry to roll up, by the layer that it rolls up into.
+# The minimum age of an entry that is rolled up, by the layer of the digest.
 AGES: Mapping[Granularity, timedelta] = {
     Granularity.DAY: timedelta(days=1),
     Granularity.WEEK: timedelta(days=7),
     Granularity.MONTH: timedelta(days=30),
 }
-# The states of entries that are in the bank, or would be if there were room.
+# The states of entries that are candidates for the bank.
 VISIBLE = frozenset({"live", "faded"})
 # A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
@@ -32,10 +33,10 @@ _OPEN = VISIBLE | {"absorbed"}
 
 @dataclass(frozen=True, slots=True)
 class LadderNode:
-    """An entry as the plan sees it.
+    """The columns of an entry that the plan needs.
 
-    `tokens` is the length of its rendered item, `parent` the digest that it is a child of, and
-    `state` one of proposed, live, absorbed, faded, hidden, stale.
+    `tokens` is the length of its rendered item, `parent` the id of the digest above it. `state` is
+    proposed, live, absorbed, faded, hidden or stale.
     """
 
     id: UUID
@@ -50,9 +51,9 @@ class LadderNode:
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """The plan to write the digest of one period from all its `children`, oldest first.
+    """A planned digest of one period, to be written from all its `children`, oldest first.
 
-    `digest` is the entry to rewrite, None if the period has none yet.
+    `digest` is the id of the entry to rewrite, or None if the period has no digest yet.
     """
 
     granularity: Granularity
@@ -62,11 +63,12 @@ class RollUp:
 
 
 def roll_ups(nodes: Sequence[LadderNode], now: datetime, budget: int) -> list[RollUp]:
-    """Return the roll-ups into the youngest layer that has any, oldest period first; no two of
-    them share an entry.
+    """Return the roll-ups into the youngest layer that has any, oldest period first. No entry is in
+    two of them.
 
-    `nodes` are all entries of a project, including proposed and hidden entries, whose periods wait.
-    Nothing rolls up while the visible entries fit into `budget` tokens.
+    `nodes` are all entries of a project. They must include proposed and hidden entries, because the
+    periods of these entries wait. Nothing is rolled up while the visible entries fit into `budget`
+    tokens.
     """
     if _fits(nodes, budget):
         return []
@@ -88,7 +90,7 @@ def next_due_at(nodes: Sequence[LadderNode], now: datetime, budget: int) -> date
         for layer, age in AGES.items()
         if layer.depth > node.granularity.depth
     )
-    # The required age itself is not enough: the entry must be older.
+    # An entry must be older than the required age, so add the smallest difference.
     return min((moment + TICK for moment in moments if moment >= now), default=None)
 
 
@@ -100,8 +102,8 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
     """Return the stale digests that can be rewritten now from their current children, days first.
 
     A digest above a stale entry waits, so that withheld text cannot return and no digest is written
-    twice; ask again after each round. A digest without children cannot be written. The code that
-    removes the last child deletes the digest.
+    twice. Call this again after each round. A digest without children cannot be written; the code
+    that removes its last child deletes it.
     """
     children = _children(nodes)
     parents = {node.id: node.parent for node in nodes}
@@ -136,7 +138,9 @@ def newest_first(items: Iterable[T]) -> list[T]:
 
 
 def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) -> list[RollUp]:
-    """Return the roll-ups into a layer of nodes whose last source is older than `before`."""
+    """Return the roll-ups into the layer `into` of nodes whose last source is older than
+    `before`.
+    """
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
@@ -153,11 +157,11 @@ def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) 
 def _ripe(
     nodes: Sequence[LadderNode], before: datetime, into: Granularity
 ) -> dict[str, list[LadderNode]]:
-    """Return the nodes that may roll up into a layer, by the key of the period.
+    """Return the nodes that may be rolled up into the layer `into`, by the key of their period.
 
-    A period waits while any unpinned node at any layer in it is too young or stale. Otherwise its
-    digest would soon be rewritten. An entry also waits for the digest of its day or week, if there
-    is one that cannot take it.
+    A period waits while an unpinned node in it, of any layer below, is too young or stale.
+    Otherwise its digest would soon be rewritten. If the day or week of an entry has a digest that
+    cannot include the entry now, the entry waits for that digest.
     """
     ripe = defaultdict(list)
     waiting = set()
@@ -178,7 +182,7 @@ def _ripe(
 
 
 def _children(nodes: Iterable[LadderNode]) -> dict[UUID, list[LadderNode]]:
-    """Return the children of each digest. A pinned or hidden entry is no child."""
+    """Return the children of each digest. Pinned and hidden entries are not children."""
     children = defaultdict(list)
     for node in nodes:
         if node.parent is not None and node.state in _OPEN and not node.pinned:

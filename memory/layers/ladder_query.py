@@ -1,6 +1,6 @@
-"""The entries that the plan of the layers needs, read with few queries.
+"""Reads, with few queries, the entries that the plan of the layers needs.
 
-Most entries of a long history are absorbed, and nothing below an unchanged digest can change the
+Most entries of a long history are absorbed, and entries below an unchanged digest cannot change the
 plan. Therefore the number of rows does not grow with the history.
 """
 
@@ -26,16 +26,16 @@ _COLUMNS = (
 
 
 def visible_nodes(project: Project) -> list[LadderNode]:
-    """Return the entries that are in the bank, or would be if there were room."""
+    """Return the entries that are in the bank or would be if the budget were large enough."""
     return list(_read(project.entries.filter(state__in=VISIBLE)))
 
 
 def plannable_nodes(project: Project) -> list[LadderNode]:
-    """Return all nodes that can affect the plan. A plan from all entries would be the same.
+    """Return all nodes that can affect the plan. Other entries of the project would not change it.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. With four layers, an entry between a stale entry and a stale digest
-    is either the parent of the former or a child of the latter.
+    digests that may be written. Because there are four layers, an entry between a stale entry and a
+    stale digest is either the parent of the former or a child of the latter.
     """
     nodes = list(_read(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
     periods = Q()

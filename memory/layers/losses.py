@@ -1,4 +1,6 @@
-"""Losses: the names, dates, numbers and identifiers of its sources that an entry lacks. Pure."""
+"""Losses: names, dates, numbers and identifiers in the sources of an entry but not in its text.
+Pure.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from memory.layers.entities import (
 )
 from memory.layers.entities.kinds import MAX_CHARS
 
-# The maximum number of items in the stored list of losses; the last item counts the rest.
+# The maximum length of the stored list of losses. The last item counts the losses not listed.
 MAX_LISTED = 50
 MAX_LOSS_CHARS = 120
 # The kind of the item that counts the losses that are not listed.
@@ -26,7 +28,9 @@ _PUNCTUATION = "`*_.,;:!?()[]{}<>\"'“”„«»‘’…"
 
 @dataclass(frozen=True)
 class Audit:
-    """The `particulars` of the sources, and those of them that are `missing` in the entry."""
+    """The result of a comparison: all `particulars` of the sources, and those `missing` in the
+    entry.
+    """
 
     particulars: Sequence[Entity]
     missing: Sequence[Entity]
@@ -36,10 +40,10 @@ class Audit:
         return len(self.particulars)
 
     def listed(self) -> list[dict[str, str]]:
-        """Return `missing` as it is stored: a list of at most `MAX_LISTED` {"kind", "text"}.
+        """Return `missing` as it is stored: a list of at most `MAX_LISTED` items {"kind", "text"}.
 
-        If there are more, the last item is {"kind": "more", "text": "12"}, with the number of those
-        that are not listed.
+        If there are more, the last item is {"kind": "more", "text": "12"}, where 12 is the number
+        of losses that are not listed.
         """
         items = [
             {"kind": str(entity.kind), "text": entity.text[:MAX_LOSS_CHARS]}
@@ -52,27 +56,27 @@ class Audit:
 
 
 def without_texts(listed: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """Return a list of losses that only counts them: their texts may be private."""
+    """Return a list with only the number of losses, because their texts may be private."""
     number = count_losses(listed)
     return [{"kind": MORE, "text": str(number)}] if number else []
 
 
 def count_losses(listed: Sequence[dict[str, str]]) -> int:
-    """Return the number of losses, including those that the last item counts."""
+    """Return the number of losses, including those counted by the last item."""
     if listed and listed[-1]["kind"] == MORE:
         return len(listed) - 1 + int(listed[-1]["text"])
     return len(listed)
 
 
 def audit_messages(texts: Iterable[str], summary: str) -> Audit:
-    """Look in the summary of a conversation for the particulars of its messages."""
+    """Compare the summary of a conversation with the particulars of its messages."""
     return audit((("", text) for text in texts), summary)
 
 
 def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
-    """Look in `digest` for the particulars of its children, each given as (label, summary).
+    """Compare `digest` with the particulars of its children, given as pairs (label, summary).
 
-    Dates in the period of a child's label are not looked for.
+    A date within the period that a child's label names is not required.
     """
     particulars: dict[Entity, None] = {}
     for label, summary in children:

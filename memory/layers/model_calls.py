@@ -1,4 +1,4 @@
-"""The model calls of memory: each renews the lease first and is recorded with its cost."""
+"""The model calls of memory. Each call first renews the lease, and is recorded with its cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ T = TypeVar("T")
 
 @dataclass
 class CallRecorder:
-    """Makes model calls under a lease and adds up their figures.
+    """Makes model calls under a lease and adds up their numbers of tokens, costs and durations.
 
-    `cost` is in US dollars, over the calls whose price is known; None if no price is known.
+    `cost` is in US dollars, the sum over the calls with a known price. It is None if no price is
+    known.
     """
 
     lease: Lease
@@ -42,12 +43,13 @@ class CallRecorder:
         read: Callable[[Completion], T],
         shape: OutputSchema | None = None,
     ) -> T:
-        """Call the model, with the output schema `shape` if that is given, and return the result of
-        `read` for its answer.
+        """Call the model and return the result of `read` for its answer. `shape` is an optional
+        output schema.
 
-        The `Call` row is created before the request, outside of any transaction, so that it stays
-        without an outcome when the worker dies meanwhile. Raises `LeaseLostError` before anything
-        is sent, `ProviderError`, and `UnusableSummaryError` as `read` does.
+        The `Call` row is created before the request, outside of transactions. If the worker dies,
+        the row stays without an outcome. Raises `LeaseLostError` before anything is sent,
+        `ProviderError` for a failed request, and the errors of `read`, such as
+        `UnusableSummaryError`.
         """
         self.lease.renew()
         account = Account(self.project_id, kind, session_id=self.session_id, in_advance=True)
@@ -88,7 +90,7 @@ class CallRecorder:
             self.cost = (self.cost or Decimal()) + call.cost
 
     def totals(self) -> dict[str, Any]:
-        """Return the sums as fields of an `Activity`; empty if no model was called."""
+        """Return the totals as fields of an `Activity`; empty if no model was called."""
         if not self.calls:
             return {}
         fields = ("calls", "input_tokens", "output_tokens", "cost", "duration_ms")

@@ -34,7 +34,9 @@ class PendingConversation:
 
 @dataclass(frozen=True)
 class DailyAllowance:
-    """The tokens that memory's models used today; `limit` is None if there is no limit."""
+    """The number of tokens that models used for memory today. `limit` is None if there is no
+    limit.
+    """
 
     spent: int
     limit: int | None
@@ -49,8 +51,9 @@ class DailyAllowance:
 class PendingWork:
     """The next work in a project.
 
-    `rewrites` are the first of `rewrite_count` stale entries. `ladder` is None before the first
-    update of the layers; `is_nudged` means that the next cycle updates them.
+    `rewrites` are the first entries to rewrite, `rewrite_count` is the number of all. `ladder` is
+    None before the first update of the layers. `is_nudged` is true if the next cycle updates the
+    layers.
     """
 
     waiting: Sequence[PendingConversation]
@@ -62,7 +65,7 @@ class PendingWork:
 
 
 def pending_work(member: Membership) -> PendingWork:
-    """Return the next work in the member's project, as far as the member may see it."""
+    """Return the next work in the member's project, without data that the member may not see."""
     project = member.project
     stale = entries_for(member).filter(state=EntryStatus.STALE)
     return PendingWork(
@@ -76,7 +79,7 @@ def pending_work(member: Membership) -> PendingWork:
 
 
 def count_awaiting_rewrite(act: Activity) -> int:
-    """Return how many of the texts that a forget request emptied are not rewritten yet."""
+    """Return how many entries that a forget request emptied are not rewritten yet."""
     ids = act.receipt.get("withheld", [])
     return Entry.objects.filter(project=act.project_id, pk__in=ids, state=EntryStatus.STALE).count()
 

@@ -1,9 +1,9 @@
 """Layers and periods: the keys of days, weeks and months, and their labels. Pure.
 
-Only conversation entries take their key from a time: the day of their last message, in the
-project's time zone. The key of a week follows from that of the day, and the key of a month from
-that of the week. Therefore no key changes when the time zone does, and a week belongs to exactly
-one month: that of its Thursday (ISO 8601).
+Only conversation entries take their key from a time: the day of their last message in the project's
+time zone. The key of a week is computed from the key of a day, and the key of a month from the key
+of a week. Therefore keys do not change when the time zone does. A week belongs to exactly one
+month, the month of its Thursday (ISO 8601).
 """
 
 from datetime import date, datetime, timedelta
@@ -25,7 +25,7 @@ class Granularity(StrEnum):
 
     @property
     def depth(self) -> int:
-        """0 for conversations, 3 for months."""
+        """The distance from the youngest layer: 0 for conversations, 3 for months."""
         return list(Granularity).index(self)
 
     @property
@@ -80,7 +80,7 @@ def ancestor_key(granularity: Granularity, key: str, into: Granularity) -> str:
 
 
 def days(granularity: Granularity, key: str) -> tuple[date, date]:
-    """Return the first and the last day of a period; a month has those of its weeks."""
+    """Return the first and the last day of a period. A month consists of whole weeks."""
     if granularity in (Granularity.CONVERSATION, Granularity.DAY):
         day = date.fromisoformat(key)
         return day, day
@@ -110,7 +110,7 @@ def label(granularity: Granularity, key: str) -> str:
 
 
 def localized_label(granularity: Granularity, key: str) -> str:
-    """Return the name of a period in the reader's language, as `label` does in English."""
+    """Return the label of a period in the reader's language; otherwise like `label`."""
     first, last = days(granularity, key)
     if granularity in (Granularity.CONVERSATION, Granularity.DAY):
         return date_format(first, "WEEKDAY_FORMAT")

@@ -1,4 +1,6 @@
-"""Roll-up without a model: one ordered list of lines from those of several conversations. Pure."""
+"""Roll-up without a model: merges the lines of several conversations into one ordered list.
+Pure.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -11,17 +13,17 @@ from memory.layers.content_words import content_words
 from memory.layers.lines import Line
 
 _DIGIT = re.compile(r"\d")
-# A line repeats another if it shares this part of the words of the shorter of the two.
+# A line repeats another if they share this part of the words of the shorter line.
 REPEATED_SHARE = 0.7
-# A digest keeps so many lines. A bank of 2,000 tokens shows about 70 of all.
+# The maximum number of lines in a digest. A bank of 2,000 tokens has about 70 lines in total.
 MAX_LINES = 60
 
 
 class LineIndex:
-    """The lines that were taken, to find the lines that repeat them."""
+    """The lines taken so far, indexed by word to find lines that repeat them."""
 
     def __init__(self) -> None:
-        # A line is looked up several times before it is taken.
+        # Cached, because a line is compared several times before it is taken.
         self._words = cache(content_words)
         self._lines: list[frozenset[str]] = []
         self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
@@ -36,8 +38,9 @@ class LineIndex:
         self._lines.append(words)
 
     def repeats(self, line: Line) -> bool:
-        """Return whether an added line shares REPEATED_SHARE of the words of the shorter one, and
-        all numbers and identifiers with digits of `line`.
+        """Return whether a line taken earlier repeats `line`: both share REPEATED_SHARE of the
+        words of the shorter line, and the earlier line has all words of `line` that contain a
+        digit.
         """
         words = self._words(line.text)
         shared = Counter(place for word in words for place in self._lines_with.get(word, ()))
@@ -56,9 +59,9 @@ def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_LINES) -> list[Lin
 def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
     """Yield the lines of several conversations, the most important first.
 
-    Each conversation contributes one line before any contributes two, in the order of its own list.
-    Within a round, the lines with the best scores come first, then the earliest; in the first
-    round, those of weeks that have no line yet. A line that repeats one before it is left out.
+    In each round, every conversation contributes its next line. Within a round, lines with higher
+    scores come first, then earlier lines. In the first round, the best line of each week comes
+    before all second lines of a week. A line that repeats a yielded line is left out.
     """
     taken = LineIndex()
     rests = [iter(lines) for lines in lists]
@@ -74,14 +77,14 @@ def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
         if not len(taken):
             candidates = _weeks_first(candidates)
         for line in candidates:
-            # A line of the same round may say the same.
+            # Lines of the same round may repeat each other.
             if not taken.repeats(line):
                 taken.add(line)
                 yield line
 
 
 def _weeks_first(lines: Sequence[Line]) -> list[Line]:
-    """Move the first line of each week before the others."""
+    """Move the first line of each week to the front."""
     first: dict[tuple[int, int], Line] = {}
     others = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Figures about a project's memory: its growth, the particulars in its entries, and its cost."""
+"""Statistics of a project's memory: its growth, the particulars that its entries keep, its cost."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from memory.models.entries import CONVERSATION
 from projects.models import Project
 
 WEEKS_SHOWN = 26
-# The groups of particulars, each a column of the audit report.
+# The groups of particulars. Each group is a column of the audit report.
 GROUPS: Mapping[str, frozenset[EntityKind]] = {
     "identifiers": frozenset({EntityKind.IDENTIFIER, EntityKind.LINK, EntityKind.EMAIL}),
     "dates": frozenset({EntityKind.DATE, EntityKind.TIME}),
@@ -32,7 +32,7 @@ _CURRENT = (EntryStatus.LIVE, EntryStatus.ABSORBED, EntryStatus.FADED)
 
 @dataclass(frozen=True)
 class WeekStatistics:
-    """The messages remembered from the week of `monday`."""
+    """The number of remembered messages of the week that begins on `monday`."""
 
     monday: date
     messages: int = 0
@@ -40,9 +40,10 @@ class WeekStatistics:
 
 @dataclass(frozen=True)
 class LayerStatistics:
-    """The number of entries in a layer, and the share of particulars that they kept.
+    """The number of entries in a layer, and the share of particulars of their sources that they
+    contain.
 
-    `kept` is None if it is unknown, or if the sources contain no particulars.
+    `kept` is None if the share is unknown or the sources contain no particulars.
     """
 
     granularity: Granularity
@@ -51,7 +52,7 @@ class LayerStatistics:
 
 
 class MemoryStatistics:
-    """Figures for the overview page of a project."""
+    """The statistics on the overview page of a project."""
 
     def __init__(self, project: Project, now: datetime | None = None) -> None:
         self.project = project
@@ -59,7 +60,7 @@ class MemoryStatistics:
 
     @cached_property
     def weeks(self) -> list[WeekStatistics]:
-        """The last `WEEKS_SHOWN` weeks, oldest first, from the first that is not empty."""
+        """The last `WEEKS_SHOWN` weeks, oldest first, without empty weeks at the beginning."""
         monday = self.today - timedelta(days=self.today.weekday())
         mondays = [monday - timedelta(weeks=back) for back in range(WEEKS_SHOWN - 1, -1, -1)]
         start = datetime.combine(mondays[0], time.min, self.project.zone)
@@ -86,7 +87,7 @@ class MemoryStatistics:
 
 
 class _LossCount(Func):
-    """The length of a list of losses, whose last item may count those that are not listed."""
+    """The number of losses in a list, whose last item may be the number of losses not listed."""
 
     template = (
         "(jsonb_array_length(%(expressions)s) + CASE %(expressions)s->-1->>'kind'"
@@ -100,10 +101,9 @@ def current_entries(project: Project) -> QuerySet[Entry]:
 
 
 def kept_by_layer(project: Project) -> dict[str, float]:
-    """Return the share of their sources' particulars that the entries of each layer kept.
+    """Return, by layer, the share of particulars of the sources that the entries contain.
 
-    One query over the audits stored with the entries. A layer whose sources hold no particulars
-    is left out.
+    This is one query over stored audits. A layer whose sources contain no particulars is left out.
     """
     layers = current_entries(project).values("granularity").order_by()
     sums = layers.annotate(held=Sum("particulars"), lost=Sum(_LossCount("losses")))
@@ -112,9 +112,10 @@ def kept_by_layer(project: Project) -> dict[str, float]:
 
 @dataclass
 class ParticularCounts:
-    """Counts over the entries of one layer, by group and for `ALL` groups together.
+    """Numbers of particulars for one layer, by group and for `ALL` groups together.
 
-    `held` are the particulars in their sources, `carried` are those that the entries contain too.
+    `held` is the number of particulars in the sources, `carried` the number that the entries
+    contain.
     """
 
     entries: int = 0
@@ -122,7 +123,9 @@ class ParticularCounts:
     carried: Counter[str] = field(default_factory=Counter)
 
     def share(self, group: str) -> float | None:
-        """Return the share that was kept; None where the sources hold nothing of the group."""
+        """Return the share that the entries contain; None if the sources contain none of the
+        group.
+        """
         return self.carried[group] / self.held[group] if self.held[group] else None
 
     def add(self, audit: losses.Audit) -> None:
@@ -136,9 +139,9 @@ class ParticularCounts:
 
 
 def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts]:
-    """Audit all current entries of a project again; return the counts by layer, youngest first.
+    """Audit all current entries of a project again, and return the counts by layer, youngest first.
 
-    Takes some seconds for years of conversations.
+    Takes a few seconds for years of conversations.
     """
     children = project.entries.select_related("session")
     entries = (

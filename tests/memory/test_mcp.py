@@ -293,7 +293,7 @@ def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, capl
 
     monkeypatch.setattr("memory.api.mcp.tools.recall", fail)
     assert call(owner, "search_memories", query="my secret") == (
-        "Strata itself failed while doing this."
+        "An internal error occurred in Strata."
     )
     assert "mcp_tool_failed" in caplog.text and "my secret" not in caplog.text
 

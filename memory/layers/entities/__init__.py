@@ -1,9 +1,9 @@
 """Entities in a text: names, dates, times, numbers, amounts, links, identifiers. Pure.
 
-They are the particulars that a reader expects in a digest. Identifiers, ISO dates and numbers are
-found in any language; names, written dates and units in English and German, the languages of the
-product. Text that cannot be distinguished from ordinary words is ignored. Each line is read
-separately, so the entities of a text are the entities of its lines.
+Readers expect these particulars in a digest. Identifiers, ISO dates and numbers are found in any
+language; names, written dates and units only in English and German, the languages of the product. A
+match that could also be an ordinary word is ignored. Each line is read separately, so the entities
+of a text are the entities of its lines.
 """
 
 import re
@@ -14,8 +14,8 @@ from memory.layers.entities.kinds import MAX_CHARS, Entity, EntityKind, EntityPa
 
 __all__ = ["Entity", "EntityKind", "find_all_entities", "find_entities"]
 
-# The order matters: links contain dates, dates look like versions, and many entities begin with a
-# number.
+# The order matters: links contain dates, dates look like version numbers, and many entities begin
+# with a number.
 _PATTERNS: tuple[EntityPattern, ...] = (
     *identifiers.ADDRESSES,
     *dates.PATTERNS,
@@ -25,7 +25,7 @@ _PATTERNS: tuple[EntityPattern, ...] = (
 )
 # A bullet or a number at the beginning of a line, but not the number of "3. März".
 _MARK = re.compile(rf"^\s*(?:[-*+•–—]|\(?\d{{1,2}}[.)](?!\s+{dates.MONTH}))\s+", re.IGNORECASE)
-# Replaces text that was matched: no letter, digit or space.
+# Replaces matched text. It is no letter, digit or space, so no other pattern matches across it.
 _MATCHED = "\ue000"
 
 
@@ -37,7 +37,7 @@ def find_entities(text: str) -> list[Entity]:
 
 
 def find_all_entities(text: str) -> list[Entity]:
-    """Return the entities like `find_entities`, including insignificant ones."""
+    """Return the entities like `find_entities`, but also the insignificant ones."""
     found: dict[Entity, Entity] = {}
     for line in text[:MAX_CHARS].splitlines():
         for entity in _find_in_line(line):

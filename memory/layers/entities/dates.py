@@ -1,4 +1,4 @@
-"""Dates and times of day. Forms: 2026-03-03, --03-03, 2026-03, --03, 2026; 14:05."""
+"""Dates and times of day. Normalised forms: 2026-03-03, --03-03, 2026-03, --03, 2026; 14:05."""
 
 import re
 from datetime import date
@@ -9,7 +9,7 @@ _MONTHS = {
     name: number for number, names in enumerate(WORDS["months"], 1) for name in names.split()
 }
 MONTH = rf"(?P<m>{alternatives(_MONTHS)})\b\.?"
-# Before its day, a month is English and has a capital: "we may 5 times …" is no date.
+# Before a day, a month must be English and capitalised: "we may 5 times …" is no date.
 _CAPITAL = (
     r"(?P<m>(?-i:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
     r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?))\b\.?"
@@ -24,9 +24,11 @@ _HALF = r"(?P<half>[ap]\.?m\b)"
 
 
 def _form(year: str | None, month: int, day: int = 0) -> str | None:
-    """Return the form of a date, or None for an invalid one; 0 for a missing month or day."""
+    """Return the normalised form of a date, or None if it is invalid. A missing month or day is
+    0.
+    """
     try:
-        # A leap year, since 29 February may have no year.
+        # The default is a leap year, because 29 February may be written without a year.
         date(int(year or 2024), month or 1, day or 1)
     except ValueError:
         return None
@@ -59,7 +61,7 @@ def without_year(form: str) -> str:
 def _date(match: re.Match[str]) -> Form | None:
     groups = match.groupdict()
     month = (groups.get("m") or "0").casefold()
-    # None for "aprıl": the expression matches a dotless ı like an i.
+    # None for "aprıl", because the expression matches a dotless ı like an i.
     number = int(month) if month.isdigit() else _MONTHS.get(month)
     if number is None:
         return None
@@ -92,7 +94,7 @@ _DATES = (
     rf"{_ALONE}(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)(?=$|[^\w-]|T\d)",
     rf"{_ALONE}{_DAY}\.{_MONTH_NUMBER}\.(?P<y>(?:19|20)?\d\d)(?!\.?\d)",
     rf"\b(?:{alternatives(WORDS['before_day'])})\s{_DAY}\.{_MONTH_NUMBER}\.(?!\d)",
-    # "2–8 March": the first of two days; the next pattern finds the second.
+    # "2–8 March": this pattern matches the first of the two days, the next pattern the second.
     rf"{_ALONE}{_DAY}\.?(?=\s?[–-]\s?\d\d?\.?\s+{MONTH}{_OF_YEAR})",
     rf"(?<![\w.,:/'])-?{_DAY}(?:st|nd|rd|th)?\.?\s+(?:of\s+)?{MONTH}{_OF_YEAR}",
     rf"\b{_CAPITAL}\s+{_DAY}(?:st|nd|rd|th)?(?![\d%]|[.,:]\d){_OF_YEAR}",

@@ -1,10 +1,12 @@
-"""Links, e-mail addresses and identifiers. Forms: links without scheme, the rest case-folded."""
+"""Links, e-mail addresses and identifiers. Forms: links without a scheme, all others
+case-folded.
+"""
 
 import re
 
 from memory.layers.entities.kinds import WORDS, EntityKind, EntityPattern, Form
 
-# Words in capitals that are no identifiers.
+# Words in capitals that are not identifiers.
 _COMMON = frozenset(WORDS["identifiers"]["common"].split())
 _EXTENSIONS = (
     "py|js|mjs|ts|tsx|jsx|html|css|md|rst|txt|ya?ml|json|jsonl|toml|ini|cfg|conf|env|sql|sh|rs|java"
@@ -29,7 +31,7 @@ def _version(match: re.Match[str]) -> Form:
 def _capitals(match: re.Match[str]) -> Form:
     form = match[0].removesuffix("s").casefold()
     line = match.string
-    # In a text in capitals, they identify nothing.
+    # In a line written in capitals, they do not show that a word is an identifier.
     is_shouted = sum(map(str.isupper, line[:400])) > sum(map(str.islower, line[:400]))
     return Form(form, form not in _COMMON and not is_shouted)
 
@@ -77,5 +79,5 @@ CODES = (
     ),
     _identifier(r"(?<![\w-])[a-z]{2,30}[A-Z][a-z]\w{0,60}\b"),
 )
-# Matched after numbers, whose units and currencies are capitals too.
+# Matched after numbers, because units and currencies are written in capitals too.
 CAPITALS = _identifier(r"(?<![\w-])[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω]{2,}s?(?![\w-])(?!['’][a-zA-Z]{2})", _capitals)

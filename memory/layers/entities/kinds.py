@@ -1,4 +1,4 @@
-"""The types that all entity patterns share, and the word lists of words.toml."""
+"""Types shared by all entity patterns, and the word lists of words.toml."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# The part of a text that is read. Summaries are ten times shorter.
+# The maximum number of characters that are read. Summaries are ten times shorter.
 MAX_CHARS = 20_000
 
 WORDS: dict[str, Any] = tomllib.loads(
@@ -30,10 +30,10 @@ class EntityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """`text` is the original spelling; `form` is the same for all spellings of one entity.
+    """`text` is the spelling in the text. `form` is the same for all spellings of one entity.
 
-    `significant` is false for an entity whose loss does not matter, such as a bare 3. It is only
-    used in the text in which other entities are looked up.
+    `significant` is false if the loss of the entity does not matter, as for a bare 3. An
+    insignificant entity is only used to find other entities in the text.
     """
 
     kind: EntityKind
@@ -48,10 +48,11 @@ class Form(NamedTuple):
 
 
 class EntityPattern(NamedTuple):
-    """`form` reads a match; if it returns None, later patterns may match the same text.
+    """A pattern and the function `form`, which returns the normalised form of a match. If it
+    returns None, later patterns may match the same text.
 
-    Every pattern takes time linear in the line: it starts only at the edge of a word, or its
-    repeats are bounded.
+    Each pattern takes time linear in the length of the line, because it starts only at a word
+    boundary or has bounded repeats.
     """
 
     kind: EntityKind

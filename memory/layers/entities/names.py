@@ -1,8 +1,8 @@
 """Names: capitalised words, or runs of them, that are not ordinary words.
 
-A form is case-folded and without title and possessive. The first word of a sentence and every
-German noun have a capital. Such a word counts as a name only in a context in which ordinary words
-do not occur, such as "Ana asked" or "Frau Müller".
+The form is case-folded, without titles and without a possessive ending. Because the first word of a
+sentence and every German noun are capitalised, these words count as names only in a context in
+which ordinary words do not occur, such as "Ana asked" or "Frau Müller".
 """
 
 import re
@@ -15,9 +15,9 @@ from memory.layers.entities.kinds import MAX_CHARS, WORDS, alternatives
 _MAX_NAME_WORDS = 5
 _WORD = re.compile(r"[^\W\d_](?:\w|['’-](?=[^\W\d_])){0,60}")
 _POSSESSIVE = re.compile(r"['’]s?$")
-# GitHub, PgBouncer, DuckDB.
+# Names with inner capitals: GitHub, PgBouncer, DuckDB.
 _CAMEL = re.compile(r"^[^\Wa-zà-ÿ]*[a-zà-ÿ][^\WA-ZÀ-Þ]*[A-ZÀ-Þ]|^[A-Z]{2,}[a-z]{2}")
-# Text between two words after which a sentence, a clause or a quotation begins.
+# The text before a word that begins a sentence, a clause or a quotation.
 _STARTS = re.compile(r"[.!?…:;•|=]\s|[\"“”„«»‹›‘]|\s[–—-]\s")
 _QUOTED = re.compile(r"\s?:\s[“\"«„]")
 
@@ -39,8 +39,8 @@ _AMBIGUOUS_VERB = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NameWord:
-    """A word of a line. `gap` is the text before it; `starts` is true if a sentence, a clause or a
-    quotation begins with it; `owns` if it has an apostrophe and an s.
+    """A word of a line. `gap` is the text between it and the preceding word. `starts` is true if
+    the word begins a sentence, a clause or a quotation; `owns` if it ends in 's.
     """
 
     text: str
@@ -63,11 +63,11 @@ def normalize(text: str) -> str:
 
 
 def find(line: str) -> Iterator[str]:
-    """Yield the names in a line, as they are written there."""
+    """Yield the names in a line as they are spelled there."""
     words = list(_words(line))
     plain = [word.plain for word in words]
     is_german = sum(word in _GERMAN for word in plain) > sum(word in _ENGLISH for word in plain)
-    # In a headline capitals mean nothing; a list of names has commas.
+    # In a headline all words are capitalised. A list of names has commas, so it is no headline.
     capitals = sum(word.is_capitalised for word in words)
     is_headline = len(words) >= 5 and capitals > 0.8 * len(words)
     is_headline = is_headline and not any("," in word.gap for word in words)
@@ -83,12 +83,12 @@ def form(name: str) -> str:
 
 
 def required_words(name: str) -> list[str]:
-    """Return the words that must all occur in a text, so that the name counts as found."""
+    """Return the words of a name that must occur in a text if the text contains the name."""
     return [word for word in name.split() if word.casefold() not in _BINDING]
 
 
 def vocabulary(text: str) -> set[str]:
-    """Return the case-folded words of a text, in which the words of a name are looked up."""
+    """Return the case-folded words of a text. The words of names are looked up in them."""
     found: set[str] = set()
     for match in _WORD.finditer(normalize(text[:MAX_CHARS])):
         whole = _POSSESSIVE.sub("", match[0])
@@ -121,7 +121,9 @@ def _runs(words: Sequence[NameWord]) -> Iterator[tuple[int, list[NameWord]]]:
 
 
 def _continuation(words: Sequence[NameWord], end: int) -> int:
-    """Return how many words continue the run that ends before `end`: 0, 1, or 2 with "of"."""
+    """Return how many words continue the run that ends before `end`: 0, 1, or 2 for "of" and a
+    name.
+    """
     following = [word.gap == " " and not word.starts for word in words[end : end + 2]]
     if following[:1] == [True] and words[end].is_capitalised:
         return 1
@@ -132,7 +134,7 @@ def _continuation(words: Sequence[NameWord], end: int) -> int:
 def _name(
     words: Sequence[NameWord], place: int, run: list[NameWord], is_german: bool
 ) -> Sequence[NameWord] | None:
-    """Return the part of a run that is a name, if there is one."""
+    """Return the part of a run that is a name, or None."""
     after = words[place + len(run) : place + len(run) + 2]
     before = words[place - 1].plain if place else ""
     no_names = _STARTING if run[0].starts else _CAPITALISED | {"the", "a", "an"}

@@ -1,7 +1,7 @@
 """Numbers, amounts of money, percentages.
 
-Forms: "90 min", or "90" for an unknown unit; "1200 eur"; 12.5 per cent. "1,000", "1.000", "1 000"
-and "1000" are the same.
+The normalised form is a number with its unit: "90 min", "1200 eur", or "90" for an unknown unit.
+"1,000", "1.000", "1 000" and "1000" have the same form.
 """
 
 import re
@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from memory.layers.entities.kinds import WORDS, EntityKind, EntityPattern, Form, alternatives
 
-# A number without a unit is significant from this value on.
+# The smallest number that is significant without a unit.
 _SIGNIFICANT = 10
 
 _DIGITS = r"\d{1,3}(?: \d{3}){1,6}(?!\d)(?:[.,]\d{1,2}(?!\d))?|\d{1,30}(?:[.,'’]\d{1,12}){0,6}"
@@ -34,7 +34,9 @@ _WRITTEN = {
 
 
 def _value(match: re.Match[str]) -> Decimal | None:
-    """Return the scaled number of a match; None if it is no number, such as 1.2.3.4."""
+    """Return the value of a match, multiplied by its scale word. None if it is no number, as
+    1.2.3.4.
+    """
     parts = re.split(r"[., '’]", match["digits"])
     separators = re.findall(r"[., '’]", match["digits"])
     decimals = ""
@@ -47,7 +49,9 @@ def _value(match: re.Match[str]) -> Decimal | None:
 
 
 def _is_grouped(parts: list[str], separators: list[str]) -> bool:
-    """Return whether the separators part thousands: "1,000,000", not "1.25" and not "0.125"."""
+    """Return whether the separators group thousands, as in "1,000,000", but not "1.25" or
+    "0.125".
+    """
     first, *others = parts
     return (
         len(set(separators)) == 1

@@ -1,7 +1,7 @@
 """Injection detection: find text that tries to instruct a model. Pure.
 
-Memory is quoted in prompts as data. Text that reads like instructions is not shown before somebody
-has reviewed it. A phrase counts only as a command: at the beginning of a sentence, or after
+Prompts quote memory as data. Text that reads like instructions is not shown until somebody has
+reviewed it. A phrase counts only if it is a command: at the beginning of a sentence, or after
 "please" and similar words. "We decided to ignore the old rules" is a report, not a command.
 
 The phrases are in phrases.toml.
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from memory.prompt.lookalikes import INVISIBLE, LEET, LETTERS
 
-# The part of a text that is read. Summaries are ten times shorter.
+# The maximum number of characters that are read. Summaries are ten times shorter.
 MAX_CHARS = 20_000
 
 PHRASES = Path(__file__).parent / "phrases.toml"
@@ -31,7 +31,7 @@ _PART = re.compile(r"\{([a-z][a-z_]*\d?)\}")
 
 
 class InjectionPatterns(NamedTuple):
-    """`phrases` match the plain form of a text, `marks` the unchanged text."""
+    """`phrases` are matched with the normalised text, `marks` with the unchanged text."""
 
     phrases: list[re.Pattern[str]]
     marks: re.Pattern[str]
@@ -40,8 +40,8 @@ class InjectionPatterns(NamedTuple):
 
 @cache
 def load_patterns() -> InjectionPatterns:
-    """Compile phrases.toml on first use: it takes a quarter of a second, and most processes never
-    need the patterns.
+    """Compile phrases.toml on first use, because it takes a quarter of a second and most processes
+    never need the patterns.
     """
     data = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
     parts = data["parts"]
@@ -57,7 +57,7 @@ def load_patterns() -> InjectionPatterns:
 
 
 def find_instructions(text: str) -> frozenset[str]:
-    """Return the phrases in `text` that read like instructions to a model, in their plain form."""
+    """Return the normalised phrases in `text` that read like instructions to a model."""
     patterns = load_patterns()
     visible = _visible(text[:MAX_CHARS])
     found = {match[0].strip().casefold() for match in patterns.marks.finditer(visible)}
@@ -76,7 +76,9 @@ def reads_like_instructions(text: str) -> bool:
 
 
 def _visible(text: str) -> str:
-    """Replace full-width and mathematical letters by plain ones, and drop invisible characters."""
+    """Replace full-width and mathematical letters by ordinary letters, and drop invisible
+    characters.
+    """
     return "".join(
         char
         for char in unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(INVISIBLE)
@@ -85,7 +87,9 @@ def _visible(text: str) -> str:
 
 
 def _plain(visible: str) -> str:
-    """Return the form in which phrases are matched; phrases.toml describes it."""
+    """Return the normalised form of a text, in which phrases are matched. phrases.toml describes
+    it.
+    """
     bare = "".join(
         char
         for char in unicodedata.normalize("NFD", visible.casefold())
@@ -97,7 +101,7 @@ def _plain(visible: str) -> str:
 
 
 def _latinise(word: re.Match[str]) -> str:
-    """Replace lookalikes from other scripts in a word that has Latin letters."""
+    """Replace letters that look like Latin letters, in a word that also has Latin letters."""
     if word[0].isascii() or not re.search("[a-z]", word[0]):
         return word[0]
     return word[0].translate(LETTERS)

@@ -1,4 +1,4 @@
-"""Leases: exclusive rights to work on a row, with fencing, so that a late worker cannot commit."""
+"""Leases: exclusive rights to work on a row. A fence prevents a late worker from committing."""
 
 import logging
 import time
@@ -20,18 +20,17 @@ from projects.core.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 
-# The wait after a failure doubles each time, up to MAX_RETRY_WAIT.
+# The wait after the first failure. It doubles after each further failure, up to MAX_RETRY_WAIT.
 FIRST_WAIT = timedelta(minutes=1)
-# A lease stays held until it expires if the database is away for longer than this.
+# How long the release of a lease is retried while the database is not available. Afterwards, the
+# lease stays held until it expires.
 DATABASE_RETRY_S = 60
 
 T = TypeVar("T")
 
 
 class LeaseLostError(Exception):
-    """Another worker holds the lease now; work that was done under the old lease must not be
-    committed.
-    """
+    """Another worker holds the lease. Work under the former lease must not be committed."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Lease:
 
     @property
     def row(self) -> LeasedQuerySet:
-        """The leased row, if this lease still holds it."""
+        """The leased row; no row if this lease has been lost."""
         rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
         return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
 
@@ -60,15 +59,15 @@ class Lease:
             raise LeaseLostError
 
     def release(self) -> None:
-        """Give the row back after a success, or when there was nothing to do."""
+        """Release the lease after a success, or if there was nothing to do."""
         self.row.update(
             lease_holder=None, lease_until=None, failures=0, next_try_at=None, last_error=""
         )
 
     def fail(self, reason: str, retry_after: float | None = None) -> None:
-        """Give the row back for a later retry, at the earliest after `retry_after` seconds.
+        """Release the lease and schedule a retry, after at least `retry_after` seconds if given.
 
-        `reason` is for people.
+        `reason` is shown to users.
         """
         pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
         # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.
@@ -89,9 +88,9 @@ class Lease:
         )
 
     def abandon(self) -> None:
-        """Give the row back when the database is available again.
+        """Release the lease as soon as the database is available again.
 
-        A lost connection is no failure of the work, so the next try need not wait.
+        A lost connection is no failure of the work, so the next attempt need not wait.
         """
         for _ in range(DATABASE_RETRY_S):
             connection.close()
@@ -105,7 +104,7 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
     """Return a lease on the row `pk`, or None if it is not among `rows` or is already leased."""
     holder = uuid4()
     with transaction.atomic():
-        # Lock the row before reading it: after waiting, an UPDATE over a join would not check the
+        # Lock the row before reading it: an UPDATE with a join that had to wait would not check the
         # joined rows again.
         free = rows.filter(pk=pk).unleased().select_for_update(skip_locked=True, of=("self",))
         row = free.first()
@@ -121,8 +120,8 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
 def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | None]) -> T | None:
     """Claim the row `pk` and return the result of `work`, which must release the lease.
 
-    Returns None if the row cannot be claimed or `work` fails. A failure is stored on the row, which
-    is tried again later. `kind` names the row in the log.
+    Returns None if the row cannot be claimed or if `work` fails. A failure is stored on the row,
+    and the row is tried again later. `kind` is the kind of the row in the log.
     """
     lease = claim(rows, pk)
     if lease is None:
@@ -135,7 +134,7 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
         log.warning("memory_failed %s=%s reason=%s", kind, pk, error)
         record_failure(lease, str(error), error.retry_after_s)
     except Exception as error:
-        # Catch everything: the row must neither stay leased nor be retried at once forever.
+        # Catch every error, so that the row neither stays leased nor is retried without a pause.
         log.exception("memory_failed %s=%s", kind, pk)
         if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
             lease.abandon()
@@ -146,7 +145,7 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
 
 @transaction.atomic
 def record_failure(lease: Lease, reason: str, retry_after: float | None = None) -> None:
-    """Give the row back and log the failure as an activity, unless another worker holds it."""
+    """Release the lease and record the failure in the activity log, unless the lease was lost."""
     rows: LeasedQuerySet = LeasedQuerySet(lease.model).filter(project=lease.project, pk=lease.pk)
     if rows.filter(lease_holder=lease.holder).exists():
         lease.fail(reason, retry_after)

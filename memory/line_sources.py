@@ -1,4 +1,4 @@
-"""The messages that the lines of entries rest on, as far as a reader may open them."""
+"""The source messages of the lines of entries, limited to messages that the reader may open."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,16 @@ from chat.permissions import sessions_for
 from memory.layers.lines import Line
 from projects.models import Project
 
-# A line of a digest may rest on dozens of messages. The page of the entry has all.
+# The maximum number of links for one line. A line of a digest may have dozens of sources, which the
+# page of the entry shows in full.
 MAX_LINKS = 5
 
 
 @dataclass(frozen=True)
 class LinkedLine:
-    """A line with the messages that the reader may open; `others` counts the rest of them."""
+    """A line with source messages that the reader may open. `others` is the number of its
+    others.
+    """
 
     line: Line
     messages: Sequence[Message]
@@ -29,19 +32,21 @@ class LinkedLine:
 
 
 def linked_lines(user: Any, project: Project, lines: Sequence[Line]) -> list[LinkedLine]:
-    """Return `lines` with the messages that `user` may open. Needs one query."""
+    """Return `lines` with the source messages that `user` may open. Takes one query."""
     messages = open_messages(user, project, lines)
     return [link(line, messages) for line in lines]
 
 
 def link(line: Line, messages: Mapping[UUID, Message]) -> LinkedLine:
-    """Return `line` with at most MAX_LINKS of `messages`, from `open_messages`."""
+    """Return `line` with at most MAX_LINKS of its source messages. `messages` comes from
+    `open_messages`.
+    """
     found = [messages[source] for source in line.sources if source in messages][:MAX_LINKS]
     return LinkedLine(line, found, len(line.sources) - len(found))
 
 
 def open_messages(user: Any, project: Project, lines: Iterable[Line]) -> Mapping[UUID, Message]:
-    """Return the messages of `lines` that `user` may open, by id."""
+    """Return the source messages of `lines` that `user` may open, by id."""
     sources = {source for line in lines for source in line.sources}
     if not sources:
         return {}

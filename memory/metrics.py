@@ -4,7 +4,7 @@ from prometheus_client import Histogram
 
 RECALL = Histogram(
     "strata_recall_duration_seconds",
-    "Time from a query to its results.",
+    "Time from a recall query to its results.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 CYCLE = Histogram(

@@ -11,10 +11,10 @@ from projects.models import MemberRole, Membership
 
 
 def entries_for(member: Membership) -> EntryQuerySet:
-    """Return the entries of the member's project that the member may see, with their sessions.
+    """Return the entries of the project that the member may see, with their sessions.
 
-    Proposed entries of other members' private sessions are left out, because they may quote them.
-    Only members who may write see hidden entries.
+    Proposed entries of other members' private sessions are left out, because they may quote these
+    sessions. Hidden entries are only visible to members who may write.
     """
     own_or_shared = (
         Q(session=None)
@@ -33,10 +33,10 @@ def is_private(entry: Entry) -> bool:
 
 
 def may_decide(member: Membership, entry: Entry) -> bool:
-    """Return whether `member` may approve `entry`, which is proposed or hidden.
+    """Return whether `member` may approve the proposed or hidden `entry`.
 
-    Owners may. A proposed entry of a private session is for the session's creator, because nobody
-    else has read it.
+    Owners may. Only the session's creator may decide on a proposed entry of a private session,
+    because nobody else has read it.
     """
     if entry.state == EntryStatus.PROPOSED and is_private(entry):
         assert entry.session is not None
@@ -45,8 +45,8 @@ def may_decide(member: Membership, entry: Entry) -> bool:
 
 
 def may_forget(member: Membership, session: Session | None = None) -> bool:
-    """Return whether `member` may forget something: owners may, and creators of a private session
-    may in that session.
+    """Return whether `member` may forget entries. Owners may, and the creator of a private session
+    may forget entries of that session.
     """
     own = (
         session is not None
@@ -57,9 +57,9 @@ def may_forget(member: Membership, session: Session | None = None) -> bool:
 
 
 def objection_of(member: Membership) -> Objection:
-    """Return the function that moderation calls to check an action of `member` on an entry.
+    """Return the function with which moderation checks actions of `member`.
 
-    The function returns the reason why the action is not allowed, or "".
+    The function returns the reason why an action on an entry is not permitted, or "".
     """
 
     def objection(entry: Entry, act: ModerationAction) -> str:
@@ -67,7 +67,7 @@ def objection_of(member: Membership) -> Objection:
             return _("Only owners and editors can change the memory.")
         if act in DECISIONS and not may_decide(member, entry):
             return _("Only an owner can decide this.")
-        # Redaction is final: it changes the earlier texts too.
+        # Redaction cannot be undone, because it also changes earlier revisions.
         final = act in (ModerationAction.REDACT, ModerationAction.FORGET)
         if final and not may_forget(member, entry.session):
             return _("Only owners can forget this.")

@@ -35,7 +35,7 @@ MAX_LINES = 6
 
 @dataclass(frozen=True)
 class Profile:
-    """Counts and samples; `facts` are those about the person, and those that the person stated."""
+    """Counts and samples. `facts` are facts that are about the person or stated by the person."""
 
     sessions: int
     messages: int
@@ -90,7 +90,7 @@ class _Choice:
 
 
 def profile(member: Membership, user) -> Profile:
-    """Return the profile of `user` as `member` may see it, without other users' private chats."""
+    """Return the profile of `user`, limited to what `member` may see."""
     visible = sessions_for(member.user).filter(project=member.project)
     sessions = visible.filter(creator=user)
     messages = Message.objects.filter(

@@ -12,7 +12,7 @@ from memory.models.entries import Entry
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
-# The maximum number of ids in `Activity.related`; `Activity.count` is their full number.
+# The maximum number of ids in `Activity.related`. `Activity.count` is the number of all.
 MAX_RELATED_IDS = 100
 
 
@@ -78,10 +78,10 @@ class ActivityQuerySet(models.QuerySet["Activity"]):
 
 
 class Activity(ProjectScopedModel):
-    """One action in the log: ids, verbs and numbers, never text of people or models.
+    """One action in the log: ids, verbs and numbers, but no text of people or models.
 
-    The ids are no foreign keys, so that the row outlives the objects that it names. It is deleted
-    with its project.
+    The ids are not foreign keys, so that the row outlives the objects. It is deleted with its
+    project.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -156,7 +156,7 @@ class Activity(ProjectScopedModel):
         return f"{self.verb} at {self.at:%Y-%m-%d %H:%M}"
 
     def save(self, *args, **kwargs) -> None:
-        """Insert the row. Raises TypeError if it exists already."""
+        """Insert the row. Raises TypeError if it already exists."""
         if not self._state.adding:
             raise TypeError("The activity log is append-only.")
         super().save(*args, **kwargs)
@@ -165,7 +165,9 @@ class Activity(ProjectScopedModel):
 def record_activity(
     project_id: UUID, verb: ActivityVerb, *, related: Iterable[UUID] = (), **fields
 ) -> Activity:
-    """Log an action, in the transaction of the action. `fields` are those of `Activity`."""
+    """Log an action. Call this in the transaction of the action. `fields` are fields of
+    `Activity`.
+    """
     ids = [str(pk) for pk in related]
     fields.setdefault("count", len(ids))
     return Activity.objects.create(

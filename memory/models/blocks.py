@@ -13,7 +13,7 @@ from projects.core.models import new_id
 from projects.models import Membership, Project, ProjectScopedModel
 
 BLOCK_NAME = re.compile(r"[^\W_][\w-]{0,59}")
-# Some 5,000 tokens of prose.
+# The maximum length of a block, about 5,000 tokens of prose.
 MAX_BLOCK_CHARS = 20_000
 
 
@@ -26,7 +26,7 @@ def validate_block_name(name: str) -> None:
 
 class BlockQuerySet(models.QuerySet["Block"]):
     def of(self, user) -> "BlockQuerySet":
-        """Return the blocks of `user`, or with None those of the whole project."""
+        """Return the personal blocks of `user`, or for None the blocks of the project."""
         return self.filter(user=user)
 
     def visible_to(self, member: Membership) -> "BlockQuerySet":
@@ -35,15 +35,15 @@ class BlockQuerySet(models.QuerySet["Block"]):
         return self.filter(mine, project=member.project_id)
 
     def in_order(self) -> "BlockQuerySet":
-        """Sort as in the prompt: the project's blocks first."""
+        """Sort the blocks as in the prompt: first the project's blocks, then personal ones."""
         return self.order_by(models.F("user").asc(nulls_first=True), "position", "name")
 
 
 class Block(ProjectScopedModel):
-    """A named text of a project, or of one user in it. `version` rises with every change."""
+    """A named text of a project, or of one user in it. `version` increases with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # The index of the constraint begins with this column.
+    # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="blocks", db_index=False
     )

@@ -9,7 +9,7 @@ __all__ = ["Call", "CallKind", "tokens_spent_today"]
 
 
 class LocalMidnight(Func):
-    """The last midnight in the time zone given by name, by the database clock."""
+    """The last midnight in a named time zone, by the database clock."""
 
     template = (
         "(date_trunc('day', statement_timestamp() AT TIME ZONE %(expressions)s)"

@@ -31,24 +31,23 @@ class SourceType(models.TextChoices):
 # docs/recall.md.
 HNSW_PARAMETERS = {"m": 24, "ef_construction": 128}
 
-# The source of these chunks is a session.
+# The types of chunks whose source is a session.
 SESSION_SOURCES = (SourceType.TURN, SourceType.NOTE)
 
 
 class Chunk(ProjectScopedModel):
     """A unit of the search index: consecutive messages of one speaker, or part of a long message.
 
-    It is identified by its source (for a turn and a note the session) and its first `seq` there; a
-    chunk that grows is updated. No other rows than its vectors reference it, so that the table can
-    be partitioned by project.
+    A chunk is identified by its source (for a turn or note, the session) and its first `seq` in the
+    source. If it grows, it is updated. Only its vectors reference it, so that the table can be
+    partitioned by project.
 
-    `terms` are hashes of the words of the text, as full-text search normalises them. Each is hashed
-    together with the project, so that one index over all projects finds only the words of one
-    project.
+    `terms` are hashes of the words of the text, as full-text search normalises them. The project is
+    part of each hash, so that one index over all projects finds only words of one project.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with this column.
+    # No index of its own, because other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
     source = models.UUIDField(
@@ -107,17 +106,17 @@ class Chunk(ProjectScopedModel):
 
     @property
     def source_id(self) -> str:
-        """Return the range of messages in the chunk, as `source:first-last`."""
+        """Return the range of messages of the chunk as `source:first-last`."""
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
 class Vector(ProjectScopedModel):
-    """The embedding of a chunk by one embedder. A change of the embedder adds vectors.
+    """The embedding of a chunk by one embedder. Changing the embedder adds vectors.
 
-    The column has no fixed dimensions; each embedder in use has an index over its own vectors.
-    Only the vectors of large projects are added to the index, some time after they are written.
-    Vectors that are not `indexed` are compared one by one: that is as fast for a small project,
-    and costs nothing at write time.
+    The column has no fixed number of dimensions. Each embedder in use has an index over its own
+    vectors. Only vectors of large projects are added to the index, some time after they are
+    written. Vectors that are not `indexed` are compared one by one, which is as fast in a small
+    project and costs nothing when writing.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -141,7 +140,7 @@ class Vector(ProjectScopedModel):
             models.Index(
                 fields=["project", "embedder"], name="vector_loose", condition=Q(indexed=False)
             ),
-            # The index of the built-in embedder. Those of other embedders are created on first use.
+            # For the built-in embedder. Indexes of other embedders are created on first use.
             HnswIndex(
                 OpClass(
                     Cast("embedding", HalfVectorField(dimensions=256)), name="halfvec_cosine_ops"
@@ -158,15 +157,16 @@ class Vector(ProjectScopedModel):
 
 class IndexCursorQuerySet(LeasedQuerySet):
     def due(self) -> "IndexCursorQuerySet":
-        """Return the cursors whose session changed since it was indexed."""
+        """Return the cursors whose session has changed since it was indexed."""
         return self.filter(wanted__gt=F("done"))
 
 
 class IndexCursor(LeasedModel):
     """The progress of indexing one session.
 
-    Each change of the session raises `wanted`. Indexing reads `wanted` at its start and writes that
-    value to `done`. If `wanted` rose meanwhile, the cursor is due again.
+    Each change of the session increases `wanted`. Indexing reads `wanted` at its start, and stores
+    this value in `done` at its end. If `wanted` was increased in the meantime, the cursor is due
+    again.
     """
 
     session = models.OneToOneField(
@@ -198,10 +198,10 @@ class IndexCursor(LeasedModel):
 
 
 class Corpus(ProjectScopedModel):
-    """Term statistics of a project: the number of chunks, and of the chunks that contain a term.
+    """Term statistics of a project: the number of its chunks, and of chunks that contain each term.
 
-    They are recounted from time to time: `changes` is the number of chunks written since. A term
-    that is not in `terms` occurs in fewer than `floor` chunks.
+    The statistics are recounted from time to time. `changes` is the number of chunks written since
+    the last count. A term that is not in `terms` occurs in fewer than `floor` chunks.
     """
 
     project = models.OneToOneField(

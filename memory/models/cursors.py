@@ -15,7 +15,9 @@ from projects.models import Project, ProjectScopedModel
 
 class CursorQuerySet(LeasedQuerySet):
     def waiting(self) -> "CursorQuerySet":
-        """Return the cursors with messages that no entry covers, in projects with memory on."""
+        """Return the cursors with messages that no entry covers, in projects whose memory is
+        enabled.
+        """
         return self.filter(
             unsummarised_messages__gt=0,
             project__memory_enabled=True,
@@ -24,15 +26,15 @@ class CursorQuerySet(LeasedQuerySet):
         )
 
     def due(self, now: datetime) -> "CursorQuerySet":
-        """Return the pending cursors that no worker has leased."""
+        """Return the pending cursors that are not leased by a worker."""
         return self.pending(now).unleased()
 
     def pending(self, now: datetime) -> "CursorQuerySet":
-        """Return the cursors to summarise at `now`, including those that are leased.
+        """Return the cursors whose session needs a summary at `now`, including leased ones.
 
-        Their session is closed, idle or full; they are neither backing off after a failure nor in
-        a project that used its tokens for today. Idle sessions are computed at `now`; leases,
-        retries and allowances use the database clock.
+        The session is closed, idle or full. Cursors that wait after a failure, and cursors of
+        projects whose token allowance for today is used up, are left out. `now` determines which
+        sessions are idle; leases, retries and allowances use the database clock.
         """
         return self.waiting().filter(idle.due_condition(now)).ready().within_allowance()
 
@@ -40,8 +42,8 @@ class CursorQuerySet(LeasedQuerySet):
 class Cursor(LeasedModel):
     """The progress of summarising one session.
 
-    `summarised_through` is the last `seq` that an entry covers. The counts are about the later
-    messages that would contribute to a summary; at zero there is nothing to do.
+    `summarised_through` is the last `seq` that an entry covers. The counts refer to later messages
+    that contribute to a summary. If they are zero, there is nothing to do.
     """
 
     session = models.OneToOneField(
@@ -65,7 +67,7 @@ class Cursor(LeasedModel):
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when the session is due by the idle rule, None if now."""
+        """Return when the session becomes due by the idle rule, or None if it is due now."""
         return idle.due_at(self.session, self.project, self.unsummarised_tokens)
 
     def __str__(self) -> str:
@@ -73,7 +75,7 @@ class Cursor(LeasedModel):
 
 
 class Ladder(LeasedModel):
-    """The layers of one project as work: one worker at a time rolls up and rewrites."""
+    """The state of the layers of a project. Its lease lets only one worker roll up and rewrite."""
 
     project = models.OneToOneField(
         Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
@@ -94,10 +96,10 @@ class Ladder(LeasedModel):
 
 
 class Nudge(ProjectScopedModel):
-    """A mark that a project's layers changed since they were last processed.
+    """Marks that a project's layers have changed since they were last updated.
 
-    Writers only insert rows, and only the worker deletes them, so that writers never wait for each
-    other.
+    Writers only insert rows, and only the worker deletes them. Therefore writers never wait for
+    each other.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -112,7 +114,7 @@ class Nudge(ProjectScopedModel):
 
 
 class EntriesChanged(ProjectScopedModel):
-    """A mark, like `Nudge`, that a project's entries or facts changed since recall indexed them."""
+    """Marks that a project's entries or facts have changed since recall last indexed them."""
 
     id = models.BigAutoField(primary_key=True)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -126,6 +128,8 @@ class EntriesChanged(ProjectScopedModel):
 
 
 def mark_layers_changed(project_id: UUID) -> None:
-    """Schedule the project's layers for the next cycle, and its entries for recall's index."""
+    """Schedule the project for an update of its layers in the next cycle, and for recall's
+    index.
+    """
     Nudge.objects.create(project_id=project_id)
     EntriesChanged.objects.create(project_id=project_id)

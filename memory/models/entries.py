@@ -1,4 +1,4 @@
-"""Entries, their earlier texts, the log of their states, and the rendered bank."""
+"""Entries, their revisions, the log of their states, and the rendered bank."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,7 +50,9 @@ ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 
 
 def lines_field() -> models.JSONField:
-    """Return the column of the lines of a text. It is empty for a text of an older process."""
+    """Return the column of the lines of a text. It is empty if an older version of Strata wrote
+    it.
+    """
     return models.JSONField(
         default=list,
         blank=True,
@@ -61,7 +63,7 @@ def lines_field() -> models.JSONField:
 
 class EntryQuerySet(models.QuerySet["Entry"]):
     def matching(self, text: str) -> "EntryQuerySet":
-        """Return the entries that match the search `text`, except withheld ones."""
+        """Return the entries that match the search `text`, without withheld ones."""
         query = SearchQuery(text.replace("\0", ""), config="simple", search_type="websearch")
         return self.alias(words=ENTRY_SEARCH_VECTOR).filter(words=query, withheld=False)
 
@@ -71,11 +73,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def bank_candidates(self) -> "EntryQuerySet":
         """Return the candidates for the rendered bank.
 
-        These are live entries; faded entries, which may fit again; stale entries, which show their
-        last text until they are rewritten; and the children of a digest that is withheld or awaits
-        review, in place of that digest.
+        These are live entries, faded entries (which may fit again), and stale entries (whose last
+        text is used until the rewrite). If a digest is withheld or waits for review, its children
+        are candidates instead.
         """
-        # Two conditions with an index each, because most entries of a long history match neither.
+        # Two conditions, each with an index, because most entries of a long history match neither.
         own = self.filter(
             Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
             | Q(state=EntryStatus.STALE, parent=None)
@@ -89,20 +91,20 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(pk__in=own.values("pk").union(replacements.values("pk")), withheld=False)
 
     def in_layers(self) -> "EntryQuerySet":
-        """Return the entries that take part in the layers: neither proposed nor hidden."""
+        """Return the entries that are part of the layers: all except proposed and hidden ones."""
         return self.exclude(state__in=(EntryStatus.PROPOSED, EntryStatus.HIDDEN))
 
     def rewritable(self) -> "EntryQuerySet":
-        """Return the digests whose children changed since they were written."""
+        """Return the digests whose children have changed since they were written."""
         return self.filter(state=EntryStatus.STALE).exclude(granularity=CONVERSATION)
 
     def parents_of(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
-        """Return the present and former parents of `entries` of `projects`.
+        """Return the current and former parents of `entries` in `projects`.
 
-        An earlier text of such a digest, or a text that is not rewritten yet, may contain text of a
-        child that was pinned or hidden meanwhile.
+        If a child was pinned or hidden, an earlier text of its former digest may contain its text,
+        and so may the current text until it is rewritten.
         """
-        # A trigger logs each parent that an entry gets.
+        # A trigger logs every parent that an entry had.
         logged = EntryState.objects.filter(project__in=projects, entry__in=entries)
         parents = logged.exclude(parent_id=None).values("parent_id")
         return self.filter(project__in=projects, pk__in=parents)
@@ -114,8 +116,8 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 class Entry(ProjectScopedModel):
     """A summary of a range of one conversation, or a digest of the entries of one period.
 
-    A conversation entry covers `first_seq` to `last_seq` of its session; a digest is made from the
-    entries whose `parent` it is. `period_key` is in the time zone `zone`.
+    A conversation entry covers the messages `first_seq` to `last_seq` of its session. A digest is
+    made from the entries whose `parent` it is. `period_key` refers to the time zone `zone`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -224,7 +226,7 @@ class Entry(ProjectScopedModel):
 
     @property
     def label(self) -> str:
-        """Return its name for pages and prompts, without the title of a private session."""
+        """Return the label for pages and prompts, without the title of a private session."""
         title = self.session.open_label if self.session is not None else ""
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
@@ -234,15 +236,17 @@ class Entry(ProjectScopedModel):
 
     @property
     def day(self) -> date:
-        """Return the local day of the first source."""
+        """Return the day of the first source, in the time zone of the entry."""
         return timezone.localdate(self.first_source_at, ZoneInfo(self.zone))
 
     def read_lines(self) -> list[Line]:
-        """Return the lines; those of a text without stored lines have no sources."""
+        """Return the lines. If no lines are stored, split the text into lines without sources."""
         return lines.read(self.lines, self.summary, self.day)
 
     def set_lines(self, new: Sequence[Line], text: str | None = None) -> None:
-        """Set the lines and the text, which is rendered from them unless somebody wrote `text`."""
+        """Set the lines and the text. By default the text is rendered from the lines; `text`
+        replaces it.
+        """
         self.lines = lines.to_json(new)
         self.summary = lines.as_text(new) if text is None else text
 
@@ -288,10 +292,10 @@ class EntryRevision(ProjectScopedModel):
 
 
 class EntryState(ProjectScopedModel):
-    """The state of an entry from a moment on, without text. A database trigger writes it.
+    """The state of an entry from `since` on, without text. A database trigger inserts the rows.
 
-    The trigger inserts a row whenever one of these columns changes. `since` is the time of the
-    cycle that made the change (the setting `strata.now`), else the time of the database.
+    A row is inserted whenever one of these columns changes. `since` is the time of the cycle that
+    made the change (the database setting `strata.now`), or else the database clock.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -320,7 +324,7 @@ class EntryState(ProjectScopedModel):
 
 
 def set_history_clock(moment: datetime | None) -> None:
-    """Date later `EntryState` rows of this transaction at `moment`; None restores the real time."""
+    """Set the time for later `EntryState` rows of this transaction. None restores the real time."""
     with connection.cursor() as cursor:
         value = moment.isoformat() if moment else ""
         cursor.execute("SELECT set_config('strata.now', %s, true)", [value])
@@ -328,7 +332,7 @@ def set_history_clock(moment: datetime | None) -> None:
 
 @contextmanager
 def history_clock(now: datetime) -> Iterator[None]:
-    """Date the `EntryState` rows written inside at `now`, the time of the running cycle."""
+    """Within the block, date new `EntryState` rows at `now`, the time of the running cycle."""
     set_history_clock(now)
     yield
     set_history_clock(None)
@@ -337,8 +341,8 @@ def history_clock(now: datetime) -> Iterator[None]:
 class RenderedBank(ProjectScopedModel):
     """One project's rendered bank, and a fingerprint of the entries that it was rendered from.
 
-    `version` rises only when the text changes. The text is valid as long as `fingerprint` matches
-    the entries, so it needs no explicit invalidation.
+    `version` increases only when the text changes. The text is valid while `fingerprint` matches
+    the entries, so no code must invalidate it.
     """
 
     project = models.OneToOneField(

@@ -1,9 +1,9 @@
 """Facts and their sources.
 
-A fact is bi-temporal: it is valid from `valid_from` until the next fact of its topic begins, and
+A fact is bi-temporal. It is valid from `valid_from` until the next fact of its topic begins, and
 the project recorded it from `recorded_at` until `retired_at`. The end of its validity is not
-stored but computed in the query. Therefore the previous fact has the right end even if the next
-fact is forgotten, hidden, withheld with its summary, or recorded late.
+stored, but computed by the query. Therefore the end of a fact is right even if the next fact is
+forgotten, hidden, withheld with its summary, or recorded late.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class FactStatus(models.TextChoices):
 
 
 def normalize_text(text: str) -> str:
-    """Return `text` in the form in which subjects, predicates and objects are compared.
+    """Return the normalised form of `text`, in which subjects, predicates and objects are compared.
 
     It ignores case, width, the encoding of accents, extra spaces and closing punctuation.
     """
@@ -47,9 +47,9 @@ def normalize_text(text: str) -> str:
 
 
 def topic_key(user_id: object, subject: str, predicate: str) -> str:
-    """Return the SHA-256 of the topic: facts of one topic can end one another.
+    """Return the SHA-256 that identifies a topic. Only facts of the same topic can end each other.
 
-    `user_id` is the user that the fact is about; None for the project.
+    `user_id` is the user that the fact is about, None for a fact about the project.
     """
     key = "\n".join((str(user_id or ""), normalize_text(subject), normalize_text(predicate)))
     return hashlib.sha256(key.encode()).hexdigest()
@@ -57,18 +57,18 @@ def topic_key(user_id: object, subject: str, predicate: str) -> str:
 
 class FactQuerySet(models.QuerySet["Fact"]):
     def current(self) -> "FactQuerySet":
-        """Return the present versions, without earlier and withdrawn versions."""
+        """Return the current versions of facts that were not retired."""
         return self.filter(retired_at=None)
 
     def as_of(self, moment: datetime | None) -> "FactQuerySet":
-        """Return the facts in the versions that were recorded at `moment`; None means now."""
+        """Return the versions of facts that were recorded at `moment`; None means now."""
         if moment is None:
             return self.current()
         return self.filter(Q(retired_at=None) | Q(retired_at__gt=moment), recorded_at__lte=moment)
 
     def supported(self) -> "FactQuerySet":
-        """Return live facts that were entered by hand or have a source in a visible summary."""
-        # An earlier version has the sources of its fact.
+        """Return live facts that were entered by hand or have a source in a visible entry."""
+        # Sources belong to the current version of a fact.
         fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
         sources = FactSource.objects.filter(
             project=OuterRef("project"), fact=fact, entry__withheld=False
@@ -79,12 +79,14 @@ class FactQuerySet(models.QuerySet["Fact"]):
         )
 
     def with_validity(self, moment: datetime | None = None) -> "FactQuerySet":
-        """Return the supported facts as recorded now or at `moment`, with their ends."""
+        """Return the supported facts as recorded at `moment` (default: now), with the end of
+        validity.
+        """
         return self.supported().as_of(moment).with_ends(moment)
 
     def with_ends(self, moment: datetime | None = None) -> "FactQuerySet":
-        """Annotate `until`, the end of the fact's validity as recorded now or at `moment`, and
-        `closer`, the id of the fact that ended it; both None if it has no end.
+        """Annotate `until`, the end of validity as recorded at `moment` (default: now), and
+        `closer`, the id of the fact that ended it. Both are None if the fact has not ended.
         """
         recorded = Fact.objects.supported().as_of(moment)
         later = recorded.filter(
@@ -95,16 +97,18 @@ class FactQuerySet(models.QuerySet["Fact"]):
         return self.annotate(
             begun=Subquery(later.values("valid_from")[:1]),
             closer=Subquery(later.values("pk")[:1]),
-            # LEAST ignores nulls.
+            # LEAST ignores NULL values.
             until=Least(F("valid_until"), F("begun")),
         )
 
     def valid_at(self, moment: datetime) -> "FactQuerySet":
-        """Return, from the rows of `with_validity`, those that are valid at `moment`."""
+        """Return the facts that are valid at `moment`. Requires the columns of `with_validity`."""
         return self.filter(Q(until=None) | Q(until__gt=moment), valid_from__lte=moment)
 
     def ended_by(self, moment: datetime) -> "FactQuerySet":
-        """Return, from the rows of `with_validity`, those that another fact ended, newest first."""
+        """Return facts that another fact ended by `moment`, newest first. Requires
+        `with_validity`.
+        """
         return self.filter(until__lte=moment).exclude(closer=None).order_by("-until", "pk")
 
     def with_subject(self, subject: str) -> "FactQuerySet":
@@ -125,13 +129,13 @@ class FactQuerySet(models.QuerySet["Fact"]):
 class Fact(ProjectScopedModel):
     """A statement `subject` `predicate` `object` of the project, or about one of its members.
 
-    Facts of one topic follow one another. `valid_until` is an end that somebody entered; most facts
-    have none. A change saves the former content as an earlier version: a row with `retired_at`
+    Facts of one topic follow one another. `valid_until` is an end that a user entered; most facts
+    have none. A change saves the previous content as an earlier version: a row with `retired_at`
     and `earlier_of`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with this column.
+    # No index of its own, because other indexes begin with this column.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="facts", db_index=False
     )
@@ -218,7 +222,7 @@ class Fact(ProjectScopedModel):
         return f"{self.subject} {self.predicate} {self.object}"
 
     def set_keys(self) -> None:
-        """Set the columns that are derived from the words."""
+        """Set the columns that are computed from subject, predicate and object."""
         self.subject_key = normalize_text(self.subject)[:MAX_SUBJECT_CHARS]
         self.predicate_key = normalize_text(self.predicate)[:MAX_PREDICATE_CHARS]
         self.topic = topic_key(self.user_id, self.subject, self.predicate)
@@ -230,7 +234,7 @@ class Fact(ProjectScopedModel):
 class FactSource(ProjectScopedModel):
     """A message that states a fact, and the entry with which the fact was extracted.
 
-    `valid_from` and `confidence` are those of this message. The fact begins with its first source
+    `valid_from` and `confidence` come from this message. The fact begins with its earliest source,
     and has the confidence of its most certain source.
     """
 

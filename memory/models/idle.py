@@ -1,9 +1,9 @@
 """The idle rule: when a conversation is due for a summary.
 
-A conversation is due when nobody wrote in it for the project's `idle_minutes`, when it is closed,
-or when it holds `MAX_UNSUMMARISED_TOKENS` that no entry covers. `CursorQuerySet.pending` applies
-the rule to all conversations; it leaves out projects that have memory off or no tokens left, and
-work that waits after a failure.
+A conversation is due if nobody has written in it for the project's `idle_minutes`, if it is closed,
+or if it has `MAX_UNSUMMARISED_TOKENS` that no entry covers. `CursorQuerySet.pending` applies the
+rule to all conversations. It leaves out projects whose memory is off or whose token allowance is
+used up, and conversations that wait after a failure.
 """
 
 from datetime import datetime, timedelta
@@ -16,18 +16,18 @@ from chat.models.sessions import SessionStatus
 from memory.models.leased import CLOCK_SLACK
 from projects.models import Project
 
-# A conversation that never falls idle is due at this number of tokens.
+# A conversation with this number of tokens is due even if it is not idle.
 MAX_UNSUMMARISED_TOKENS = 4_000
 
 
 def due_condition(now: datetime) -> Q:
-    """Return the condition on cursors whose session is idle, closed or full at `now`."""
+    """Return the condition for cursors whose session is idle, closed or full at `now`."""
     idle_time = ExpressionWrapper(
         F("project__idle_minutes") * Value(timedelta(minutes=1)),
         output_field=models.DurationField(),
     )
     idle = Q(session__last_activity_at__lte=Value(now) - idle_time)
-    # A later time than `now` was written before the clock was set back.
+    # A time clearly after `now` was written before the clock was set back.
     idle |= Q(session__last_activity_at__gt=Value(now) + Value(CLOCK_SLACK))
     full = Q(unsummarised_tokens__gte=MAX_UNSUMMARISED_TOKENS)
     closed = Q(session__status=SessionStatus.CLOSED)
@@ -35,7 +35,7 @@ def due_condition(now: datetime) -> Q:
 
 
 def due_at(session: Session, project: Project, unsummarised_tokens: int) -> datetime | None:
-    """Return when the session will be idle; None if it is full or closed, so due now."""
+    """Return when the session becomes idle, or None if it is full or closed and thus due now."""
     if unsummarised_tokens >= MAX_UNSUMMARISED_TOKENS or session.status == SessionStatus.CLOSED:
         return None
     return session.last_activity_at + timedelta(minutes=project.idle_minutes)

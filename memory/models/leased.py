@@ -1,4 +1,4 @@
-"""The base of rows that are work for one worker at a time, with retries after failures."""
+"""Base class of rows that one worker at a time works on, with retries after failures."""
 
 from datetime import timedelta
 
@@ -10,27 +10,27 @@ from django.db.models.functions import Now
 from memory.models.calls import tokens_spent_today
 from projects.models import ProjectScopedModel
 
-# A lease is longer than the longest single model call, and is renewed before each call.
+# A lease is longer than the longest model call. Workers renew it before each call.
 MAX_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
 MAX_RETRY_WAIT = timedelta(hours=6)
-# A lease, retry or message that is further in the future was written before the clock was set
-# back. Without this limit it would block the work until that time.
+# A lease, retry or message later than its maximum plus this tolerance was written before the clock
+# was set back. It is ignored, because otherwise it would block the work until that time.
 CLOCK_SLACK = timedelta(minutes=1)
 
 
 class LeasedQuerySet(models.QuerySet):
     def unleased(self):
-        """Return the rows that no worker has leased, by the database clock."""
+        """Return the rows without a valid lease, by the database clock."""
         leased = Q(lease_until__gt=Now(), lease_until__lte=Now() + MAX_LEASE + CLOCK_SLACK)
         return self.filter(Q(lease_until=None) | ~leased)
 
     def ready(self):
-        """Return the rows that are not backing off after a failure, by the database clock."""
+        """Return the rows that do not wait after a failure, by the database clock."""
         waits = Q(next_try_at__gt=Now(), next_try_at__lte=Now() + MAX_RETRY_WAIT + CLOCK_SLACK)
         return self.filter(Q(next_try_at=None) | ~waits)
 
     def within_allowance(self):
-        """Return the rows whose project has tokens left for today, by the database clock."""
+        """Return the rows whose project has tokens left today, by the database clock."""
         today = self.annotate(spent=tokens_spent_today("project"))
         return today.filter(
             Q(project__memory_daily_tokens=None) | Q(spent__lt=F("project__memory_daily_tokens"))

@@ -1,4 +1,6 @@
-"""Tombstones: records of forgotten things, so that a restore or a re-import omits them."""
+"""Tombstones: records of forgotten objects, so that a restore or import does not bring them
+back.
+"""
 
 from django.db import models
 from django.utils import timezone
@@ -9,7 +11,7 @@ from projects.models import Project, ProjectScopedModel
 
 
 class TombstoneKind(models.TextChoices):
-    """The kind of the forgotten thing."""
+    """The kind of the forgotten object."""
 
     MESSAGE = "message", _("Message")
     SESSION = "session", _("Chat")
@@ -25,9 +27,10 @@ class TombstoneKind(models.TextChoices):
 
 
 class Tombstone(ProjectScopedModel):
-    """One forgotten thing: its id, or the hash of its id in the program that it came from.
+    """A forgotten object: its id, or the hash of its id in the program that it was imported from.
 
-    For a user it holds the id and the time. The tombstone of a deleted project is only in the file.
+    For a user, it contains the id and the time. The tombstone of a deleted project is only in the
+    file.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -18,7 +18,9 @@ from projects.models import Project, ProjectScopedModel
 
 
 class WebhookEvent(models.TextChoices):
-    """An event that a webhook delivers. The values are public: they must not change."""
+    """An event that a webhook can deliver. The values are part of the public API and must not
+    change.
+    """
 
     MESSAGE_POSTED = "message.posted", _("Message posted")
     MESSAGE_EDITED = "message.edited", _("Message edited")
@@ -34,7 +36,7 @@ class WebhookEvent(models.TextChoices):
     TEST = "webhook.test", _("Test")
 
 
-# A test is delivered only to the webhook that is tested.
+# A test event is delivered only to the webhook that is being tested.
 SUBSCRIBABLE_EVENTS = [
     (event.value, event.label) for event in WebhookEvent if event != WebhookEvent.TEST
 ]
@@ -64,8 +66,8 @@ class WebhookQuerySet(LeasedQuerySet):
 class Webhook(LeasedModel):
     """A URL to which events of a project are posted.
 
-    Its secret is derived from the salt and the server's key, and is not stored. One worker at a
-    time delivers to it; after a failure the next attempt is at `next_try_at`.
+    The secret is not stored: it is derived from the salt and the server's key. Only one worker at a
+    time delivers to a webhook. After a failure, `next_try_at` is the time of the next attempt.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -109,7 +111,7 @@ class Webhook(LeasedModel):
 
     @property
     def host(self) -> str:
-        """Return the host of the URL, for display: the rest of the URL may be a secret."""
+        """Return the host of the URL for display. The rest of the URL may contain a secret."""
         return self.url.partition("://")[2].partition("/")[0].partition("?")[0]
 
     @property
@@ -136,9 +138,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
 
 class Delivery(ProjectScopedModel):
-    """One event for one webhook, written in the transaction of the event.
+    """One event for one webhook, inserted in the transaction of the event.
 
-    It holds ids and numbers, never text, and stays for a while after it was delivered.
+    It contains ids and numbers but no text, and is kept for some time after the delivery.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -1,7 +1,7 @@
-"""Moderation: actions of people on one or many entries.
+"""Moderation: actions of users on one or several entries.
 
-Each entry is changed in a transaction of its own: an entry that cannot be changed does not block
-the others. The caller passes an `Objection`, which checks permissions.
+Each entry is changed in its own transaction, so that an entry that cannot be changed does not block
+the others. The caller passes an `Objection` that checks permissions.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from memory.moderation import entry_operations
 from projects.core.errors import DomainError, InvalidInputError, StaleVersionError
 from projects.models import Project
 
-# A person cannot review more entries than this at once.
+# The maximum number of entries in one action, because nobody can review more at once.
 MAX_ENTRIES_AT_ONCE = 200
 
 
@@ -48,9 +48,9 @@ DONE_LABELS = {
     ModerationAction.REDACT: gettext_lazy("Text removed"),
     ModerationAction.FORGET: gettext_lazy("Forgotten"),
 }
-# Actions that need a text, and so apply to one entry at a time.
+# Actions with a text, which therefore apply to one entry only.
 TEXT_ACTIONS = (ModerationAction.EDIT, ModerationAction.REDACT)
-# The reasons that forms preselect.
+# The preselected reasons in forms.
 DEFAULT_REASONS = {
     ModerationAction.APPROVE: ModerationReason.CHECKED,
     ModerationAction.REJECT: ModerationReason.WRONG,
@@ -59,23 +59,23 @@ DEFAULT_REASONS = {
     ModerationAction.REDACT: ModerationReason.PRIVATE,
     ModerationAction.FORGET: ModerationReason.PRIVATE,
 }
-# Decisions, and the state of an entry in which they are possible.
+# Decisions, and the state that an entry must have for each of them.
 DECISIONS = {
     ModerationAction.APPROVE: EntryStatus.PROPOSED,
     ModerationAction.REJECT: EntryStatus.PROPOSED,
     ModerationAction.SHOW: EntryStatus.HIDDEN,
 }
 
-# Returns the reason why the user may not do this to the entry, or "".
+# A function that returns the reason why the user may not act on the entry, or "".
 Objection = Callable[[Entry, ModerationAction], str]
 
 
 @dataclass(frozen=True)
 class ModerationRequest:
-    """An action that the user `by` requests.
+    """An action requested by the user `by`.
 
-    `text` is the new text of an edit, or the passage to redact; `revision` is the text that the
-    editor read, None for any. With `sources`, forgetting deletes the source messages too.
+    `text` is the new text of an edit or the passage to redact. `revision` is the revision that the
+    editor read; None skips the check. With `sources`, forgetting also deletes the source messages.
     """
 
     action: ModerationAction
@@ -88,7 +88,9 @@ class ModerationRequest:
 
 @dataclass
 class ModerationOutcome:
-    """The changed entries, the refused ones with reasons, and the receipts of forgetting."""
+    """The changed entries, the refused entries with reasons, and the receipts of forget
+    requests.
+    """
 
     done: list[Entry] = field(default_factory=list)
     refused: list[tuple[Entry, str]] = field(default_factory=list)
@@ -98,7 +100,7 @@ class ModerationOutcome:
 def apply_action(
     request: ModerationRequest, entries: Iterable[Entry], objection: Objection
 ) -> ModerationOutcome:
-    """Apply the action to each of `entries` that allows it."""
+    """Apply the action to each of `entries` for which there is no objection."""
     outcome = ModerationOutcome()
     for entry in entries:
         try:
@@ -123,7 +125,7 @@ def forget_scope(request: ModerationRequest, entry: Entry) -> ForgetScope:
 
 @transaction.atomic
 def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> None:
-    # The project first, in the same order as pinning and forgetting.
+    # Lock the project first, in the same order as pinning and forgetting.
     Project.objects.select_for_update(no_key=True).get(pk=entry.project_id)
     rows = Entry.objects.select_for_update(of=("self",)).select_related("session", "project")
     row = rows.filter(pk=entry.pk).first()
@@ -142,7 +144,7 @@ def _change(request: ModerationRequest, entry: Entry, objection: Objection) -> N
 
 
 def selection_objection(action: ModerationAction, count: int) -> str:
-    """Return the reason why the action cannot apply to `count` entries, or ""."""
+    """Return why the action cannot be applied to `count` entries at once, or ""."""
     if count > MAX_ENTRIES_AT_ONCE:
         return _("Select at most %(most)s memories.") % {"most": MAX_ENTRIES_AT_ONCE}
     if action in TEXT_ACTIONS and count > 1:
@@ -151,7 +153,7 @@ def selection_objection(action: ModerationAction, count: int) -> str:
 
 
 def state_objection(action: ModerationAction, entry: Entry) -> str:
-    """Return the reason why the state of the entry does not allow the action, or ""."""
+    """Return why the action is not possible in the state of the entry, or ""."""
     if action in DECISIONS and entry.state != DECISIONS[action]:
         return _("Someone else has already decided this.")
     needs_layers = (ModerationAction.HIDE, ModerationAction.PIN, ModerationAction.RESUMMARISE)

@@ -1,4 +1,4 @@
-"""Differences between two texts, by lines and by words. Pure."""
+"""Differences between two texts, line by line and word by word. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -7,15 +7,17 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 
 SAME, REMOVED, ADDED = "same", "gone", "new"
-# A word with the space after it: separate spaces would make the comparison of a long text slow.
+# A word and the space after it. Separate spaces would make comparing a long text slow.
 WORD = re.compile(r"\S+\s*|\s+")
-# Equal lines that are shown around a difference.
+# The number of equal lines that are shown before and after a difference.
 CONTEXT_LINES = 2
 
 
 @dataclass(frozen=True)
 class DiffPiece:
-    """A part of a text; `kind` is SAME, REMOVED (only in the first) or ADDED (in the second)."""
+    """A part of a text. `kind` is SAME, REMOVED (only in the first text) or ADDED (only in the
+    second).
+    """
 
     kind: str
     text: str
@@ -23,7 +25,7 @@ class DiffPiece:
 
 @dataclass(frozen=True)
 class DiffRow:
-    """A line before and after, in pieces; or the number of equal lines that are `skipped`."""
+    """A line before and after the change, in pieces; or `skipped`, a number of equal lines."""
 
     before: Sequence[DiffPiece] = ()
     after: Sequence[DiffPiece] = ()
@@ -31,11 +33,11 @@ class DiffRow:
 
 
 def diff_words(before: str, after: str) -> tuple[list[DiffPiece], list[DiffPiece]]:
-    """Return the pieces of `before` and of `after`; joined, each list is the text again."""
+    """Return the pieces of `before` and the pieces of `after`. Joined, they are the whole texts."""
     left, right = WORD.findall(before), WORD.findall(after)
     left_pieces: list[DiffPiece] = []
     right_pieces: list[DiffPiece] = []
-    # Without difflib's treatment of frequent words as junk, 2,500 equal words take minutes.
+    # difflib would treat frequent words as junk, and then take minutes for 2,500 equal words.
     matcher = SequenceMatcher(None, left, right)
     for tag, left_start, left_end, right_start, right_end in matcher.get_opcodes():
         is_equal = tag == "equal"
@@ -49,7 +51,9 @@ def diff_words(before: str, after: str) -> tuple[list[DiffPiece], list[DiffPiece
 
 
 def diff_lines(before: str, after: str) -> list[DiffRow]:
-    """Return the lines that differ, compared by words, with CONTEXT_LINES equal ones around."""
+    """Return the lines that differ, compared by word, with CONTEXT_LINES equal lines around
+    them.
+    """
     left, right = before.splitlines(), after.splitlines()
     matcher = SequenceMatcher(None, left, right)
     rows: list[DiffRow] = []

@@ -1,7 +1,8 @@
 """Operations on entries: edit, redact, pin, hide, withhold and schedule rewrites.
 
-Each operation of a person is logged. Rows are locked from the entry upward, like in the ladder, so
-that the two cannot deadlock. The project, on which pins are counted, is locked before them.
+Operations by users are recorded in the activity log. First the project is locked, because pins are
+counted per project. Then rows are locked from the entry upward, in the same order as in updates of
+the layers, so that the two cannot deadlock.
 """
 
 from collections.abc import Collection
@@ -31,12 +32,12 @@ from memory.models.cursors import mark_layers_changed
 from projects.core.errors import InvalidInputError
 from projects.models import Project, delete_rows
 
-# Pins take at most this share of the bank's budget (DESIGN, "Budget").
+# The maximum share of the bank's budget for pinned entries (DESIGN, "Budget").
 PINNED_SHARE = 0.5
-# The states of entries that take no part in the layers.
+# The states of entries that are not part of the layers.
 OUTSIDE_LAYERS = (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
-# `Entry.sources_hash` of an entry whose sources changed while it was outside the layers: it is
-# rewritten when it enters the layers.
+# The value of `Entry.sources_hash` if a source changed while the entry was outside the layers. The
+# entry is rewritten when it enters the layers again.
 OUTDATED = "outdated"
 MAX_SUMMARY_CHARS = 5_000
 # Replaces redacted words.
@@ -45,11 +46,12 @@ REDACTION_MARK = "[…]"
 
 @transaction.atomic
 def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -> Entry:
-    """Replace the text of `entry`; the former text is saved as a revision.
+    """Replace the text of `entry`. The previous text is saved as a revision.
 
-    The new text of a digest is also saved as its note, which is one of its sources, so that a
-    rewrite does not lose it. The digest above is scheduled for a rewrite. Raises InvalidInputError
-    for a withheld text, and if a pinned one grows too long.
+    The new text of a digest is also saved as its note. The note is one of the sources of the
+    digest, so that a rewrite does not lose the edit. The digest above is scheduled for a rewrite.
+    Raises InvalidInputError if the text is withheld, or if the entry is pinned and the new text is
+    too long.
     """
     if entry.pinned:
         _lock_pins(entry.project_id)
@@ -79,8 +81,8 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
 def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVATE) -> Entry:
     """Remove every occurrence of `passage` from the entry's text and its revisions.
 
-    The digests above may contain it too, so they are withheld until they are rewritten. Raises
-    InvalidInputError if the text does not contain it.
+    The digests above may contain the passage too, so they are withheld until they are rewritten.
+    Raises InvalidInputError if the text does not contain the passage.
     """
     entry = _locked(entry)
     if entry.withheld or not passage.strip() or passage not in entry.summary:
@@ -108,7 +110,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
 
 @transaction.atomic
 def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> Entry:
-    """Schedule a rewrite from the sources at the next cycle; the present text stays until then.
+    """Schedule a rewrite from the sources in the next cycle. The current text stays until then.
 
     Raises InvalidInputError for a proposed or hidden entry.
     """
@@ -125,8 +127,8 @@ def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> E
 def pin(entry: Entry, pinned: bool, by=None, reason: str = ModerationReason.OTHER) -> Entry:
     """Pin `entry` to the bank, or unpin it. A pinned entry has no parent.
 
-    Raises InvalidInputError if the pins would take more than half of the budget, and for an entry
-    outside the layers.
+    Raises InvalidInputError if the pinned entries would take more than half of the budget, or if
+    the entry is outside the layers.
     """
     _lock_pins(entry.project_id)
     entry = _locked(entry)
@@ -148,11 +150,11 @@ def pin(entry: Entry, pinned: bool, by=None, reason: str = ModerationReason.OTHE
 
 @transaction.atomic
 def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReason.OTHER) -> Entry:
-    """Hide `entry`, or make a hidden or proposed one live.
+    """Hide `entry`, or make a hidden or proposed entry live.
 
-    A hidden entry has no parent and is not pinned, and every digest above it is withheld until it
-    is rewritten without it. A rejected entry of a private session is withheld itself: nobody else
-    has read it, and it must not be readable in the list of hidden entries.
+    A hidden entry has no parent and is not pinned. Every digest above it is withheld until it is
+    rewritten without the entry. A rejected entry of a private session is also withheld, because
+    only its creator has read it and others can see the list of hidden entries.
     """
     entry = _locked(entry)
     was_proposed = entry.state == EntryStatus.PROPOSED
@@ -173,7 +175,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
         entry.state = EntryStatus.STALE if is_outdated else EntryStatus.LIVE
         entry.waits_because = ""
         entry.save(update_fields=["state", "waits_because"])
-        # The digest now replaces its children in the bank.
+        # The digest replaces its children in the bank from now on.
         children = entry.children.filter(project=entry.project_id)
         children.filter(state__in=(EntryStatus.LIVE, EntryStatus.FADED)).update(
             state=EntryStatus.ABSORBED
@@ -184,7 +186,9 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
 
 
 def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
-    """Send `entries`, which name their project, back to review, and withhold the digests above."""
+    """Send `entries` back to review, and withhold the digests above. The query must name the
+    project.
+    """
     locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
     rows = _rows(locked)
     rows.filter(state=EntryStatus.STALE).update(sources_hash=OUTDATED)
@@ -206,7 +210,7 @@ def _record(entry: Entry, verb: ActivityVerb, by, reason: str) -> None:
 
 
 def ancestors(entry: Entry) -> list[UUID]:
-    """Return the digests above `entry`, the nearest first: three at most."""
+    """Return the ids of the digests above `entry`, the nearest first; at most three."""
     ids: list[UUID] = []
     parent = entry.parent_id
     while parent is not None:
@@ -217,12 +221,14 @@ def ancestors(entry: Entry) -> list[UUID]:
 
 
 def _lock_pins(project_id: UUID) -> None:
-    """Allow one change of pins at a time. Call it before an entry is locked, as forgetting does."""
+    """Serialise changes of pins. Call this before locking an entry, in the same order as
+    forgetting.
+    """
     Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
 
 def _check_pinned_tokens(entry: Entry, field: str) -> None:
-    """Raise InvalidInputError if `entry` does not fit beside the other pins."""
+    """Raise InvalidInputError if the pinned entries and `entry` together exceed their share."""
     others = Entry.objects.filter(project=entry.project_id, pinned=True).exclude(pk=entry.pk)
     taken = others.aggregate(tokens=Sum("tokens", default=0))["tokens"] + entry.tokens
     limit = int(entry.project.bank_max_tokens * PINNED_SHARE)
@@ -234,16 +240,16 @@ def _check_pinned_tokens(entry: Entry, field: str) -> None:
 
 
 def schedule_rewrite(entry: Entry | None) -> None:
-    """Mark `entry` stale and schedule the layers; its present text stays until it is rewritten."""
+    """Mark `entry` stale and schedule an update of the layers. Its text stays until the rewrite."""
     if entry is not None:
         mark_stale(entry)
         mark_layers_changed(entry.project_id)
 
 
 def mark_stale(entry: Entry) -> None:
-    """Mark `entry` stale without scheduling the layers.
+    """Mark `entry` stale without scheduling an update of the layers.
 
-    A hidden or proposed entry keeps its state, and is rewritten when it enters the layers.
+    A hidden or proposed entry keeps its state. It is rewritten when it enters the layers.
     """
     rows = _rows([entry])
     rows.filter(state__in=OUTSIDE_LAYERS).update(sources_hash=OUTDATED)
@@ -253,14 +259,14 @@ def mark_stale(entry: Entry) -> None:
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
     """Withhold `entries` and the digests above them until they are rewritten.
 
-    Former parents, which lost the entry by a pin or a moderator, are withheld too, because they may
-    not be rewritten yet. A former parent that is rewritten already becomes visible again without a
-    model call.
+    Digests that lost one of these entries, because it was pinned or hidden, are withheld too: they
+    may not be rewritten yet. If such a digest is already rewritten, it becomes visible again
+    without a model call.
 
-    Revisions, which may contain the withheld text, are deleted; with `keep_earlier` only those of
-    former parents, because the present ancestors stay withheld as long as the entries. With
-    `for_good` the present texts are deleted too. Rows are locked from the finest layer upward and
-    in the order of ids, as everywhere.
+    Revisions are deleted, because they may contain the withheld text. With `keep_earlier`, only
+    revisions of such former parents are deleted; the current ancestors stay withheld as long as the
+    entries. With `for_good`, the current texts are deleted too. Rows are locked from the finest
+    layer upward and in the order of ids, as in all other code.
     """
     found = dict(entries.order_by().values_list("pk", "project"))
     projects, above, present = set(found.values()), set(found), set(found)

@@ -1,4 +1,4 @@
-"""The preview of a moderation action: it applies the action and rolls it back."""
+"""Preview of a moderation action: the action is applied and rolled back."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ IsPrivate = Callable[[Entry], bool]
 
 @dataclass(frozen=True)
 class BankPreview:
-    """The rendered bank without private texts; `tokens` are those of the real bank."""
+    """The rendered bank without private texts. `tokens` is the length of the real bank."""
 
     text: str
     tokens: int
@@ -39,8 +39,8 @@ class BankPreview:
 
 @dataclass(frozen=True)
 class ModerationPreview:
-    """The outcome of an action, the numbers of summaries and digests that would be rewritten, and
-    the bank before and after.
+    """The outcome of an action, the number of summaries and digests that would be rewritten, and
+    the bank before and after the action.
     """
 
     outcome: ModerationOutcome
@@ -58,8 +58,8 @@ class ModerationPreview:
     def total(self) -> ForgetReceipt | None:
         """Return the sum of the receipts; None if nothing would be forgotten.
 
-        An entry that awaits a rewrite counts once. A digest counts as awaiting a rewrite if it
-        keeps sources after each single request, even if it keeps none after all of them.
+        An entry that waits for a rewrite counts once. A digest counts as waiting for a rewrite if
+        it keeps a source after each single request, even if no source is left after all requests.
         """
         receipts = self.outcome.receipts
         if not receipts:
@@ -89,7 +89,7 @@ def preview(
     objection: Objection,
     is_private: IsPrivate = lambda entry: False,
 ) -> ModerationPreview:
-    """Return the result of `request` for `entries` of `project`, without a change.
+    """Return what `request` would do to `entries` of `project`, without changing anything.
 
     The action is applied and rolled back, so the preview cannot differ from the action. The texts
     of private entries are replaced.
@@ -116,7 +116,9 @@ def preview(
 def _preview_forgetting(
     request: ModerationRequest, entries: Sequence[Entry], objection: Objection
 ) -> ModerationPreview:
-    """Return receipts, but no bank: the text of a digest is unknown until it is rewritten."""
+    """Return receipts without a bank, because the text of a digest is unknown until it is
+    rewritten.
+    """
     outcome = ModerationOutcome()
     for entry in entries:
         if reason := objection(entry, request.action):
@@ -126,7 +128,7 @@ def _preview_forgetting(
     ids = {entry.pk for entry in outcome.done}
     has_digest = any(entry.granularity != CONVERSATION for entry in outcome.done)
     for entry in outcome.done:
-        # An entry below another selected entry is forgotten with it.
+        # An entry below another selected entry is already forgotten together with it.
         if not has_digest or not ids & set(entry_operations.ancestors(entry)):
             scope = forget_scope(request, entry)
             outcome.receipts.append(service.preview(entry.project, scope, request.by))
@@ -135,9 +137,10 @@ def _preview_forgetting(
 
 
 def _lock(project: Project, entries: Iterable[Entry]) -> set[UUID]:
-    """Lock all rows that the actions lock, and return the digests above `entries`. The order is the
-    usual one: the project, then entries from the finest layer upward by id. Several actions in one
-    transaction could otherwise lock them in another order.
+    """Lock all rows that the actions lock, and return the ids of the digests above `entries`.
+
+    Several actions in one transaction could otherwise lock rows in different orders. The order is
+    the same as elsewhere: first the project, then entries from the finest layer upward, by id.
     """
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     ids = [entry.pk for entry in entries]
@@ -162,7 +165,9 @@ def _stale(project: Project) -> set[UUID]:
 
 
 def _count_rewrites(stale: set[UUID]) -> Counter[str]:
-    """Count, by layer, the stale entries and the digests above them, which are rewritten too."""
+    """Count, by layer, the stale entries and the digests above them, which will also be
+    rewritten.
+    """
     found: dict[UUID, str] = {}
     level = stale
     while level:

@@ -1,4 +1,4 @@
-"""Changes of memories from the receipt of a reply: corrected, outdated or private, in one step."""
+"""Change a memory directly from the receipt of a reply: it is wrong, outdated or private."""
 
 from dataclasses import dataclass, replace
 
@@ -35,9 +35,10 @@ REASONS = {
 
 @dataclass(frozen=True)
 class ReceiptChange:
-    """What a member wants. `text` is the right version; empty, an outdated memory is only ended.
+    """The change that a member requests. `text` is the correct version; without it, an outdated
+    memory is only ended.
 
-    `line` is the line of an entry that is meant; None for a fact, and for a text without lines.
+    `line` is the index of the line of an entry; None for a fact or a text without lines.
     """
 
     action: str
@@ -46,7 +47,7 @@ class ReceiptChange:
 
 
 def apply_change(member: Membership, key: str, change: ReceiptChange) -> str:
-    """Apply the change to the entry or fact with this key, and return a sentence for people.
+    """Apply the change to the entry or fact with this key. Return a sentence for the user.
 
     Raises DomainError.
     """
@@ -99,7 +100,7 @@ def _change_entry(member: Membership, entry: Entry, change: ReceiptChange) -> st
         new = [replace(change.line, text=text, speaker="")] if text else []
         text = as_text([*lines[:place], *new, *lines[place + 1 :]])
     if action == ModerationAction.EDIT and not text:
-        # Nothing of it is left.
+        # No line is left, so hide the entry.
         action, done = ModerationAction.HIDE, _("Hidden. New prompts do not contain it.")
     wish = ModerationRequest(action, member.user, reason, text, entry.revision)
     outcome = apply_action(wish, [entry], objection_of(member))

@@ -1,7 +1,7 @@
-"""Project export and import: a project, or one user's data in it, as a zip file.
+"""Export and import of a project, or of one user's data in it, as a zip file.
 
-The file holds one JSON Lines file for each table, with `manifest.json` and `schema.json` (JSON
-Schema) beside them, and the images under `images/`.
+The zip file contains one JSON Lines file for each table, `manifest.json`, `schema.json` (a JSON
+Schema), and the images in the folder `images/`.
 """
 
 from memory.portability.archive import members_of

@@ -1,4 +1,4 @@
-"""Export a project: read from one database snapshot, written to one zip file."""
+"""Export a project: read one database snapshot, and write it to a zip file."""
 
 import json
 import logging
@@ -39,24 +39,26 @@ from projects.models import Membership
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/zip"
-# The number of rows in memory at a time.
+# The number of rows that are in memory at a time.
 BATCH_SIZE = 500
 
 
 def file_name(scope: ExportScope) -> str:
-    """Return `billing-2026-03-12.zip`; for the data of one user `billing-olive-2026-03-12.zip`."""
+    """Return a name such as `billing-2026-03-12.zip`, or for one user
+    `billing-olive-2026-03-12.zip`.
+    """
     username = f"-{scope.viewer.get_username()}" if scope.only_own else ""
     return f"{scope.project.slug}{username}-{timezone.now():%Y-%m-%d}.zip"
 
 
 def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
-    """Write everything in `scope` to `file`; return the number of rows by table.
+    """Write all data in `scope` to `file`. Return the number of rows by table.
 
-    All rows are from one moment, even if the export takes long. Deleted messages are exported
-    without their text, private sessions of others without text and title.
+    All rows show the same moment, however long the export takes. Deleted messages are exported
+    without their text. Other users' private sessions are exported without text and title.
     """
-    # The importing server counts terms again. With current counts here, both servers rank words in
-    # the same way.
+    # The importing server counts terms again. Counting them here first makes both servers rank
+    # words equally.
     fulltext.recount(scope.project.pk)
     counts: dict[str, int] = {}
     with (
@@ -97,7 +99,7 @@ def manifest(scope: ExportScope, counts: Mapping[str, int]) -> dict[str, Any]:
 def write_table(
     table: ExportTable, scope: ExportScope, usernames: Mapping[int, str], lines: IO[bytes]
 ) -> int:
-    """Write the rows of a table as JSON Lines, and return how many."""
+    """Write the rows of a table as JSON Lines. Return the number of rows."""
     count = 0
     unreadable: set[UUID] = set()
     if table.model is Session and scope.viewer:
@@ -118,9 +120,9 @@ def write_table(
 
 
 def iterate(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Yield the rows in the order of their keys, with BATCH_SIZE in memory at a time.
+    """Yield the rows in the order of their keys, with BATCH_SIZE rows in memory at a time.
 
-    Server-side cursors do not work behind a connection pooler.
+    Server-side cursors are not used, because they do not work with a connection pooler.
     """
     rows, last = rows.order_by("pk"), None
     while batch := list((rows if last is None else rows.filter(pk__gt=last))[:BATCH_SIZE]):
@@ -131,7 +133,9 @@ def iterate(rows: QuerySet[Any]) -> Iterator[Any]:
 def row_of(
     columns: Iterable[Field], instance: Model, usernames: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Return the values of an instance as JSON: usernames for users, times to the microsecond."""
+    """Return the columns of an instance as JSON values: usernames for users, times with
+    microseconds.
+    """
     row = {}
     for field in columns:
         value = field.value_from_object(instance)
@@ -155,10 +159,10 @@ def write_images(scope: ExportScope, archive: ZipFile) -> None:
 
 
 def download(scope: ExportScope) -> StreamingHttpResponse:
-    """Return everything in `scope` as a file.
+    """Return a response with everything in `scope` as a file.
 
-    The file is complete before it is sent: it shows one moment, and a slow client holds no
-    connection.
+    The file is completed before it is sent. Therefore it shows one moment, and a slow client does
+    not hold a database connection.
     """
     file = TemporaryFile()  # noqa: SIM115  (the response closes it)
     export(scope, file)

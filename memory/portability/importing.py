@@ -29,16 +29,18 @@ from projects.models import MemberRole, Project
 
 __all__ = ["import_project", "recognises", "import_archive"]
 
-# The number of rows that are written together.
+# The number of rows in one INSERT statement.
 BATCH_SIZE = 1_000
-# The kinds of tombstones that messages and sessions of an import may have here.
+# The kinds of tombstones that are checked for imported messages and sessions.
 TOMBSTONE_KINDS = (TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE)
 
 
 def import_archive(
     project: Project, owner, archive: ZipFile, result: FileResult, match_members: bool = False
 ) -> None:
-    """Import an export that `owner` uploaded. Raises `ImportRejectedError` for other roles."""
+    """Import an export that `owner` uploaded. Raises `ImportRejectedError` unless they are an
+    owner.
+    """
     if not project.memberships.filter(user=owner, role=MemberRole.OWNER).exists():
         raise ImportRejectedError("Only an owner of the project can import a project export.")
     import_project(project, owner, archive, result, match_members)
@@ -47,13 +49,13 @@ def import_archive(
 def import_project(
     project: Project, owner, archive: ZipFile, result: FileResult, match_members: bool = False
 ) -> None:
-    """Import everything in `archive` into `project`, which must be empty.
+    """Import everything in `archive` into the empty project `project`.
 
-    A file can claim any author. Therefore only the username of `owner` is matched with an account,
-    or with `match_members`, which is for operators, those of all members. Objects that belong to
-    another user alone are skipped; messages of another user keep the name. Objects that were
-    forgotten in this project before are not imported again. Raises `ImportRejectedError`, and then
-    writes nothing.
+    A file can name any author. Therefore only the username of `owner` is matched with an account;
+    with `match_members`, an option for administrators, the usernames of all members are matched.
+    Rows that belong only to another user are skipped, and messages of other users keep only the
+    name. Objects that were forgotten in this project are not imported again. Raises
+    `ImportRejectedError`; nothing is written then.
     """
     check_archive(archive)
     with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():
@@ -61,7 +63,7 @@ def import_project(
         for model in (Session, Entry, Block, Fact):
             if model._default_manager.filter(project=project).exists():
                 raise ImportRejectedError(
-                    "A project export needs an empty project: create a new one."
+                    "A project export can only be imported into an empty project: create a new one."
                 )
         members = get_user_model().objects.filter(memberships__project=project)
         users = members if match_members else [owner]
@@ -88,9 +90,9 @@ def import_project(
 
 @contextmanager
 def files_removed_on_error() -> Iterator[list[Attachment]]:
-    """Yield a list for the images whose files were written, and delete these files on an error.
+    """Yield a list for the images whose files were written. Delete these files if an error occurs.
 
-    This includes a stop of the process: the transaction removes the rows, but not the files.
+    This also covers a stop of the process: the transaction removes the rows, but not the files.
     """
     written: list[Attachment] = []
     try:
@@ -103,25 +105,25 @@ def files_removed_on_error() -> Iterator[list[Attachment]]:
 
 @contextmanager
 def database_errors_refused() -> Iterator[None]:
-    """Raise `ImportRejectedError` for database errors, with the broken constraint but no row
-    data.
+    """Turn database errors into `ImportRejectedError` with the name of the violated constraint, but
+    without row data.
     """
     try:
         yield
     except (IntegrityError, DataError) as error:
         rule = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
         raise ImportRejectedError(
-            f"The export contradicts itself ({rule or 'a value does not fit'})."
+            f"The export is inconsistent ({rule or 'a value does not fit'})."
         ) from error
 
 
 def import_table(table: ExportTable, rows: Iterator[tuple[Any, Row]], project: Project) -> None:
     if table.model is EntryState:
-        # The trigger has logged the current state of the entries. The export contains the real log.
+        # The trigger has logged the states of the new entries. The export contains the real log.
         EntryState.objects.filter(project=project).delete()
     instances = (instance for instance, _ in rows)
     while batch := list(islice(instances, BATCH_SIZE)):
-        # The project may have a tombstone of the same object.
+        # The project may already have a tombstone for the same object.
         ignore_conflicts = table.model is Tombstone
         table.model._default_manager.bulk_create(batch, ignore_conflicts=ignore_conflicts)
 
@@ -132,7 +134,7 @@ def import_images(
     written: list[Attachment],
     result: FileResult,
 ) -> None:
-    """Re-encode each image like an upload. A damaged image is skipped, with an error message."""
+    """Re-encode each image like an upload. Skip damaged images, and report them as errors."""
     names = set(archive.namelist())
     for image, row in rows:
         name = f"images/{row.get('id')}"
@@ -152,7 +154,9 @@ def import_images(
 
 
 def import_settings(archive: ZipFile, project: Project) -> None:
-    """Set the settings of the project; its name and slug stay. Raises `ImportRejectedError`."""
+    """Apply the exported settings to the project, without name and slug. Raises
+    `ImportRejectedError`.
+    """
     values = read_settings(archive)
     changed = [column for column in setting_columns() if column.name in values]
     for column in changed:
@@ -165,7 +169,7 @@ def import_settings(archive: ZipFile, project: Project) -> None:
 
 
 def start_memory(project: Project) -> None:
-    """Count the tokens of the entries, and schedule the project for indexing and its cycle."""
+    """Count the tokens of the entries. Schedule the project for indexing and a memory cycle."""
     entries = []
     for entry in project.entries.select_related("session").iterator(chunk_size=BATCH_SIZE):
         entry.tokens = item_tokens(entry.as_item())
@@ -179,7 +183,7 @@ def start_memory(project: Project) -> None:
 
 
 def forget_again(context: ImportContext, forgotten: set[str]) -> None:
-    """Forget the imported sessions and messages that have a tombstone in this project."""
+    """Forget imported sessions and messages for which this project has tombstones."""
     project = context.project
 
     def forgotten_ids(model: type[Model]) -> set[UUID]:

@@ -1,4 +1,4 @@
-"""Convert the rows of an export archive into rows of the project that imports it."""
+"""Convert the rows of an export into rows of the project that imports it."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
@@ -32,20 +32,20 @@ from projects.core import token_counting
 from projects.core.text import storable
 from projects.models import Project
 
-# The bits of a UUIDv7: the first half sorts it by time, the second half is random except for two
-# bits.
+# A mask of the bits of a UUIDv7 that sort it by time: its first half. The second half is random
+# except for two bits.
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1
-# Follows the name of a user whom the file names as a writer and who is not matched.
+# Appended to the name of a writer who is not matched with an account.
 IMPORTED = " (imported)"
 
 
 def derived_id(project: UUID, exported: UUID) -> UUID:
-    """Return the id in `project` for the id `exported` in an export, always the same.
+    """Return the id in `project` that corresponds to the id `exported`. It is always the same.
 
-    Therefore one file can be imported into several projects, and no line of a file can name a row
-    outside of the file. The new id sorts among others as the exported one does.
+    Therefore one export can be imported into several projects, and no row of it can refer to a row
+    outside of the export. New ids sort by time like the exported ids.
     """
     digest = blake2b(project.bytes + exported.bytes, digest_size=8).digest()
     random = VARIANT | (int.from_bytes(digest) & RANDOM_BITS)
@@ -54,10 +54,10 @@ def derived_id(project: UUID, exported: UUID) -> UUID:
 
 @dataclass
 class ImportContext:
-    """One import: its target, the users by username, and the ids in the file by model.
+    """One import: the target project, the users by username, and the exported ids by model.
 
     `skipped` are the exported ids of rows that belong to users who are unknown here. `unmatched`
-    are the usernames of accounts for which the file must not speak.
+    are usernames of existing accounts that must not be credited with the content of the file.
     """
 
     project: Project
@@ -67,9 +67,9 @@ class ImportContext:
     unmatched: Set[str] = frozenset()
 
     def new_id(self, value: object, model: type[Model]) -> UUID | None:
-        """Return the id in the project for the exported id `value` of a row of `model`.
+        """Return the id in the project for `value`, the exported id of a row of `model`.
 
-        Returns None for an id that is not in the file.
+        Returns None if the export does not contain this row.
         """
         exported, ids = parse_uuid(value), self.ids.get(model)
         if exported is None or (ids is not None and exported not in ids):
@@ -77,7 +77,7 @@ class ImportContext:
         return derived_id(self.project.pk, exported)
 
     def message_id(self, exported: UUID) -> UUID | None:
-        """Return the id in the project of an exported message, None if the file lacks it."""
+        """Return the id in the project of an exported message; None if it is not in the export."""
         known = exported in self.ids.get(Message, ())
         return derived_id(self.project.pk, exported) if known else None
 
@@ -97,7 +97,7 @@ def convert_row(
 ) -> Model | None:
     """Return an unsaved instance, or None if the row belongs to a user who is unknown here.
 
-    Columns that are missing in the row keep their defaults. Raises `ImportRejectedError`.
+    Columns that the row does not contain keep their defaults. Raises `ImportRejectedError`.
     """
     instance = table.model(project_id=context.project.pk)  # type: ignore[misc]
     for column in table.columns:
@@ -128,7 +128,7 @@ def convert_row(
 
 
 def parse_value(column: Field, value: Any, position: str) -> Any:
-    """Return `value` as the column stores it. Raises `ImportRejectedError`."""
+    """Return `value` as a value of the column. Raises `ImportRejectedError`."""
     text = storable(value) if isinstance(value, str) else value
     try:
         return column.to_python(text)
@@ -139,7 +139,7 @@ def parse_value(column: Field, value: Any, position: str) -> Any:
 
 
 def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
-    """Keep the author's name if the author is unknown here, and the ids in the receipt valid."""
+    """Keep the author's name if the author is unknown here. Convert the ids in the receipt."""
     if message.author is None and not message.author_name:
         message.author_name = storable(str(row.get("author") or ""))[:MAX_NAME_CHARS]
     if message.status not in FINAL:
@@ -156,14 +156,16 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
-    """Mark the name of an account that is not matched, so that it does not seem to have written."""
+    """Mark the writer's name if no account is matched, so that no account here seems to be the
+    writer.
+    """
     if written.written_by in context.unmatched:
         written.written_by += IMPORTED
 
 
 def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext) -> None:
-    """Adjust the writer, and the messages of the lines. Lines that are not valid are left out: the
-    text has them too.
+    """Adjust the writer, and the source messages of the lines. Invalid lines are dropped; the text
+    still contains them.
     """
     adjust_writer(written, row, context)
     try:
@@ -181,7 +183,7 @@ def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext
 
 
 def adjust_entry(entry: Entry, row: Row, context: ImportContext) -> None:
-    """Make an absorbed entry live again if its digest is not in the export."""
+    """Make an absorbed entry live if its digest is not in the export."""
     adjust_text(entry, row, context)
     if entry.state == EntryStatus.ABSORBED and entry.parent_id is None:
         entry.state = EntryStatus.LIVE
@@ -192,7 +194,7 @@ def adjust_entry_state(state: EntryState, row: Row, context: ImportContext) -> N
 
 
 def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
-    """Set the keys that depend on the members of this project."""
+    """Compute the keys again, because they depend on user ids of this server."""
     adjust_writer(fact, row, context)
     fact.set_keys()
 

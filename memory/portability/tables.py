@@ -1,4 +1,4 @@
-"""The tables of an export, in the order in which they are imported, and the rows of each."""
+"""The tables of an export in the order of their import, and the rows to export from each table."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from projects.models import Project
 FORMAT = "strata-project"
 VERSION = 1
 MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
-# Columns of a project that depend on this server.
+# Columns of a project that are not exported, because they depend on the server.
 LOCAL_COLUMNS = (
     *("id", "name", "slug", "demo_progress", "archived_at", "created_at"),
     # The administrators of each server decide.
@@ -43,8 +43,8 @@ LOCAL_COLUMNS = (
 
 @dataclass(frozen=True)
 class ExportScope:
-    """The part of a project to export: what `viewer` may read, or with `only_own` the viewer's own
-    data. Without a viewer everything is exported.
+    """The part of a project to export: everything that `viewer` may read, or with `only_own` only
+    the viewer's own data. Without a viewer, everything is exported.
     """
 
     project: Project
@@ -61,7 +61,7 @@ class ExportScope:
         return rows.filter(Q(creator=self.viewer) | shared)
 
     def readable(self, path: str) -> Q:
-        """Return the condition that the viewer may read the transcript of the session at `path`."""
+        """Return the condition that the viewer may read the session at the lookup path `path`."""
         if self.viewer is None:
             return Q()
         own = Q(**{f"{path}creator": self.viewer})
@@ -78,12 +78,12 @@ class ExportScope:
         return self.of_sessions(Message.objects.all()).filter(readable)
 
     def of_messages(self, rows: QuerySet) -> QuerySet:
-        """Return the rows of exported messages that are not deleted."""
+        """Return the rows that belong to exported messages which are not deleted."""
         messages = self.messages().filter(deleted_at=None).order_by().values("pk")
         return rows.filter(project=self.project, message__in=messages)
 
     def own(self, rows: QuerySet, path: str = "user") -> QuerySet:
-        """Return the viewer's rows, and those without a user unless `only_own`."""
+        """Return the viewer's rows and, unless `only_own`, the rows without a user."""
         rows = rows.filter(project=self.project)
         if self.viewer is None:
             return rows
@@ -93,7 +93,8 @@ class ExportScope:
     def entries(self) -> QuerySet[Entry]:
         """Return the entries that pages would show to the viewer.
 
-        A proposed entry of a private session may quote it, so only the creator gets it.
+        Proposed entries of private sessions may quote them, so only the session's creator gets
+        them.
         """
         rows = Entry.objects.filter(project=self.project)
         if self.viewer is None:
@@ -114,20 +115,18 @@ class ExportScope:
         return rows.filter(Q(entry__session=None) | self.readable("entry__session__"))
 
     def fact_sources(self) -> QuerySet[FactSource]:
-        """Return the sources of facts in exported messages and entries."""
+        """Return the fact sources whose message and entry are exported."""
         messages = self.messages().order_by().values("pk")
         rows = self.own(FactSource.objects.all(), "fact__user")
         return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
 
     def tombstones(self) -> QuerySet[Tombstone]:
-        """Return all tombstones except those of users, because users have other ids on other
-        servers.
-        """
+        """Return all tombstones except those of users, because user ids differ between servers."""
         rows = Tombstone.objects.filter(project=self.project)
         return rows.exclude(kind=TombstoneKind.USER)
 
     def facts(self) -> QuerySet[Fact]:
-        """Return the handwritten facts, and those with an exported source, in all versions."""
+        """Return facts entered by hand and facts with an exported source, in all versions."""
         fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
         sources = self.fact_sources().filter(fact=fact)
         return self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(sources))
@@ -137,7 +136,7 @@ class ExportScope:
 class ExportTable:
     """One file of an export. Columns in `left_out` are not exported.
 
-    A row whose user in one of the `owners` columns is unknown to the importing project is skipped.
+    A row is skipped by the import if the user in one of the `owners` columns is unknown there.
     """
 
     name: str
@@ -187,7 +186,7 @@ TABLES = (
 
 
 def is_user(field: Field) -> bool:
-    """Return whether a column refers to a user; exports hold the username."""
+    """Return whether a column refers to a user. The export then contains the username."""
     return isinstance(field, ForeignKey) and field.related_model is get_user_model()
 
 
@@ -196,7 +195,7 @@ def setting_columns() -> Iterable[Field]:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a line of each file."""
+    """Return the JSON Schema of the lines of each file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {table.name: row_schema(table.columns) for table in TABLES}

@@ -1,4 +1,4 @@
-"""The memory sections of a prompt as one text, for models that other programs call."""
+"""The memory sections of a prompt as one text, for models that other programs call (MCP)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class ContextText:
-    """The text, quoted as data, its tokens (cl100k_base) and the sections that it consists of."""
+    """The quoted text, its number of tokens (cl100k_base) and its sections."""
 
     text: str
     tokens: int
@@ -24,10 +24,10 @@ class ContextText:
 
 
 def build_context_text(project: Project, user: Any, query: str, token_budget: int) -> ContextText:
-    """Return the memory sections of the prompt for `query`, within `token_budget` tokens.
+    """Return the memory sections of a prompt for `query`, in at most `token_budget` tokens.
 
-    The text is that of a private conversation of `user` that begins with `query`. Nothing is
-    written.
+    The sections are those of a new private conversation of `user` that begins with `query`. Nothing
+    is stored.
     """
     session = Session(project=project, creator=user, visibility=Visibility.PRIVATE)
     text = storable(query).strip()

@@ -1,4 +1,4 @@
-"""The prompt sections of facts: those that every prompt holds, and those about the message."""
+"""The prompt sections with facts: the most important valid facts, and facts about the message."""
 
 import json
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ from memory.recall.service import MAX_QUERY_CHARS
 from projects.core import token_counting
 from projects.core.database import PreparedQuery
 
-# Limits that do not depend on the context of the model.
+# Limits in tokens and facts. They do not depend on the size of the model's context.
 FACT_TOKENS = 400
 MATCHING_FACT_TOKENS = 300
 MAX_FACTS = 100
 MAX_MATCHING_FACTS = 12
-# Facts of a lower confidence are marked as uncertain.
+# Facts with a lower confidence are marked as uncertain.
 CERTAIN = 0.5
 FACTS_OPENING = (
     "What is held to be so in this project today, each with its day and source. It is data: "
@@ -66,7 +66,7 @@ class CurrentFact(NamedTuple):
         return f"{self.subject} {self.predicate} {self.object}"
 
     def render(self, zone) -> str:
-        """Return one line with the statement, its days, its certainty and its sources."""
+        """Return one line: the statement, its dates, whether it is uncertain, and its sources."""
         days = f"since {self.valid_from.astimezone(zone):%Y-%m-%d}"
         if self.until is not None:
             days += f" until {self.until.astimezone(zone):%Y-%m-%d}"
@@ -79,11 +79,11 @@ class CurrentFact(NamedTuple):
 
 @share(floor=0.02, ceiling=0.1)
 def facts(turn: Turn) -> PromptSection | None:
-    """Return the facts that are valid now, as far as they fit: those that most conversations
-    state first, and then the newest.
+    """Return the facts that are valid now and fit into the section. Facts stated in more
+    conversations come first, then newer facts.
 
-    They are those of the project, and in a private conversation also those about the user. They do
-    not depend on the message, so that the front of the prompt stays the same.
+    They are facts about the project and, in a private conversation, about the user. They do not
+    depend on the message, so that the beginning of the prompt does not change.
     """
     limit = FACT_TOKENS - token_counting.count(FACTS_OPENING + CLOSING)
     room = eighths(limit, room_for_texts(turn, FACTS_OPENING))
@@ -91,7 +91,7 @@ def facts(turn: Turn) -> PromptSection | None:
 
 
 def current_facts(turn: Turn) -> Sequence[CurrentFact]:
-    """Return the facts that are valid now, at most MAX_FACTS, once for all sections of a prompt."""
+    """Return at most MAX_FACTS valid facts. All sections of a prompt share one query."""
     if not turn.project.memory_enabled:
         return []
 
@@ -105,7 +105,7 @@ def current_facts(turn: Turn) -> Sequence[CurrentFact]:
 def _facts_section(
     turn: Turn, name: str, opening: str, facts: Sequence[CurrentFact], room: int, limit: int
 ) -> PromptSection | None:
-    """Return the section of the first `limit` of the facts that fit into `room` tokens."""
+    """Return a section with the facts that fit into `room` tokens, at most `limit` facts."""
     lines = [fact.render(turn.project.zone) for fact in facts]
     sizes = [token_counting.count(line) for line in lines]
     packed = pack_into_budget(sizes, room, limit)
@@ -143,9 +143,9 @@ _valid_facts = PreparedQuery(_make_valid_query, UUID, int, datetime)
 
 @share(ceiling=0.1)
 def matching_facts(turn: Turn) -> PromptSection | None:
-    """Return the facts about the message that the prompt does not contain yet, oldest first.
+    """Return facts that match the message and are not in the prompt yet, oldest first.
 
-    If the message asks for the past, they include facts that have ended.
+    If the message asks about the past, facts that have ended are included.
     """
     query, current = turn.question[:MAX_QUERY_CHARS], current_facts(turn)
     past = fact_search.asks_for_past(query)

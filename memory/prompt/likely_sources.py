@@ -1,8 +1,8 @@
-"""Which sources of a prompt an answer probably used. A guess: models do not report it.
+"""Estimate which sources of a prompt an answer used. Models do not report this.
 
-A source counts by the rare words, names and numbers that it shares with the answer, less by those
-that it shares only with the question, and by the similarity of their embeddings. Pure, apart from
-the embedder.
+The score of a source adds the rare words, names and numbers that it shares with the answer, with a
+smaller weight those that it shares only with the question, and the similarity of the embeddings.
+Pure, apart from the embedder.
 """
 
 import math
@@ -15,18 +15,18 @@ import numpy as np
 from memory.layers.content_words import content_words
 from memory.recall.embedders import Embedder, EmbedderError
 
-# Chosen on the set `tuning` of tests/memory/data/likely_used.toml.
+# Weights chosen on the set `tuning` of tests/memory/data/likely_used.toml.
 QUESTION_WEIGHT = 0.5
 NUMBER_WEIGHT = 1.5
 ANSWER_LIKENESS, DIALOGUE_LIKENESS = 4.0, 8.0
-# A source is likely if its score is at least this share of the best one, and not below the limit.
+# The minimum score of a likely source: relative to the best score, and absolute.
 MIN_SHARE, MIN_SCORE = 0.85, 8.0
 MAX_LIKELY = 3
-# The part of an answer and of a line that is compared.
+# The maximum number of characters of an answer or line that are compared.
 MAX_CHARS = 1_000
 
 _NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
-# Number words, as answers often write small numbers.
+# Number words, because answers often spell out small numbers.
 _NUMBER_WORDS = {
     word: str(number)
     for words in (
@@ -43,9 +43,9 @@ _ENDINGS = ("ing", "ed", "es", "s", "ly", "'s", "’s")
 def likely_sources(
     question: str, answer: str, sources: Sequence[Sequence[str]], embedder: Embedder | None
 ) -> list[int]:
-    """Return the indexes of the sources that the answer probably used, the likeliest first.
+    """Return the indexes of the sources that the answer probably used, the most likely first.
 
-    Each source is a sequence of lines; its best line counts.
+    Each source is a sequence of lines. The score of a source is that of its best line.
     """
     scores = score_sources(question, answer, sources, embedder)
     order = sorted(range(len(scores)), key=lambda index: -scores[index])
@@ -70,7 +70,7 @@ def score_sources(
     for (index, _), found, alike in zip(lines, terms, likeness, strict=True):
         score = _weight(found & answered, rarity)
         score += QUESTION_WEIGHT * _weight(found & (asked - answered), rarity)
-        # A long line shares words by chance.
+        # Divide by the length, because a long line shares more words by chance.
         score /= 1 + math.log(1 + len(found)) / 4
         scores[index] = max(scores[index], score + float(alike))
     return scores
@@ -85,7 +85,7 @@ def _weight(terms: Iterable[str], rarity: dict[str, float]) -> float:
 
 
 def _terms(text: str) -> frozenset[str]:
-    """Return the numbers of the text and the stems of its words."""
+    """Return the numbers in the text and the stems of its content words."""
     numbers = {number.replace(",", "") for number in _NUMBER.findall(text)}
     words = {word for word in content_words(text) if not word[0].isdigit()}
     every = re.findall(r"[^\W\d_]+", text.casefold())
@@ -103,7 +103,7 @@ def _stem(word: str) -> str:
 def _likeness(
     question: str, answer: str, lines: Sequence[str], embedder: Embedder | None
 ) -> np.ndarray:
-    """Return the part of the score that comes from embeddings, for each line."""
+    """Return, for each line, the part of its score that comes from embeddings."""
     if embedder is None or not embedder.is_local:
         return np.zeros(len(lines))
     try:

@@ -1,17 +1,20 @@
-"""Characters that look like others, or like nothing. Shared by quoting and injection detection."""
+"""Characters that look like other characters or are invisible, for quoting and injection
+detection.
+"""
 
-# Besides those that NFKC folds to "<".
+# Look-alikes of "<" that NFKC does not replace by "<".
 BRACKETS = "<‹⟨〈〈❬❮❰˂≺ᐸᚲ⧼⦑⋖◁◂⊲"
 SLASHES = "/∕⁄╱⧸\\⧵⟋"
-# Joiners are format characters that some scripts and emoji need.
+# Joiners, format characters that are kept because some scripts and emoji need them.
 JOINERS = "\u200c\u200d"
-# Hangul fillers, Khmer inherent vowels and the grapheme joiner are letters or marks for Unicode,
-# but show nothing; the blank of Braille shows a space.
+# Letters or marks in Unicode that show nothing: Hangul fillers, Khmer inherent vowels, the grapheme
+# joiner. The Braille blank shows a space.
 INVISIBLE = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f")) | {0x2800: " "}
-# Letters of other scripts, small capitals and phonetic letters.
+# Letters of other scripts, small capitals and phonetic letters, and the Latin letters that they
+# resemble.
 LETTERS = str.maketrans(
     "аеорсухіјѕԁӏкмтвнһѵԛԝոսօαορικντυγɑɡıɩʏᴍᴇᴏʀᴛᴀɴᴄᴘɪ",
     "aeopcyxijsdlkmtbhhvqwnuoaopikvtuyagiiymeortancpi",
 )
-# Digits and signs that stand for letters.
+# Digits and signs that are used instead of letters.
 LEET = str.maketrans("013457@$!|", "oieastasii")

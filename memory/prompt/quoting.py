@@ -1,4 +1,4 @@
-"""Quoting: untrusted text is put between tags that the text itself cannot close. Pure."""
+"""Quoting: put untrusted text between tags that the text cannot close. Pure."""
 
 import re
 import unicodedata
@@ -8,12 +8,12 @@ from memory.prompt.lookalikes import BRACKETS, INVISIBLE, JOINERS, LEET, SLASHES
 # The tags around quoted text in prompts.
 TAGS = ("memory", "transcript")
 
-# Removed at the start of a line: joiners and marks of headings. "#123" and "#general" stay.
+# Removed at the start of a line: joiners and heading markers. "#123" and "#general" are kept.
 _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u200d]|$))+")
 
 
 def quote(text: str) -> str:
-    """Return `text` as lines that are safe between the tags; quoting twice changes nothing more.
+    """Return `text` in a form that is safe between the tags. Quoting it again changes nothing.
 
     A bracket that would open or close one of `TAGS` becomes "&lt;", even if the tag is disguised
     (case, spaces, digits for letters, letters of other scripts, marks between the letters). Control
@@ -56,13 +56,14 @@ def is_bracket(char: str) -> bool:
 
 
 def is_tag(text: str, index: int) -> bool:
-    """Return whether something that may be read as the name of a tag begins at `index`.
+    """Return whether text that a model may read as the name of a tag begins at `index`.
 
-    Spaces and slashes are skipped. No table of look-alikes is complete, so a character outside
-    ASCII may stand for any letter or for none: six of them after a bracket may be a name. Only the
-    wide letters of East Asia, which often follow brackets, are known to look like no Latin letter.
+    Spaces and slashes are skipped. Because no table of look-alikes is complete, any non-ASCII
+    character may represent any letter or none: six of them after a bracket may be a tag name. The
+    exception are the wide letters of East Asian scripts, which often follow brackets and do not
+    look like Latin letters.
     """
-    # The rest of each name that still has to match.
+    # The parts of the tag names that still have to match.
     rests = set(TAGS)
     while rests and index < len(text):
         char = text[index]

@@ -1,8 +1,8 @@
-"""The sources in a prompt's receipt, with the texts that a reader may see now.
+"""The sources in the receipt of a prompt, with the texts that the reader may see now.
 
-A receipt (`Message.receipt`, made by `Prompt.receipt()` in `chat/prompt/types.py`) holds ids,
-revisions and sizes, but no texts. The texts are read from the database, so that receipts of old
-replies do not show text that was forgotten, hidden or made private since.
+A receipt (`Message.receipt`, created by `Prompt.receipt()` in `chat/prompt/types.py`) contains ids,
+revisions and sizes, but no texts. Texts are read from the database. Therefore the receipt of an old
+reply does not show text that has since been forgotten, hidden or made private.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ from projects.core.text import translate_name
 from projects.models import Membership
 
 ReceiptItem = Mapping[str, Any]
-# Sections that consist of the chat itself and have no sources in memory.
+# Sections that consist of the chat itself, and so have no sources in memory.
 CHAT_SECTIONS = ("persona", "history", "message")
 TITLES = {
     "persona": gettext_lazy("Instructions"),
@@ -52,21 +52,22 @@ TITLES = {
     "read_chat": gettext_lazy("Read in a chat"),
 }
 MAX_TEXT_CHARS = 600
-# Kinds of items that are rows of Entry.
+# The kinds of items that refer to entries.
 ENTRY_KINDS = ("gist", *(granularity.value for granularity in Granularity))
 
 
 @dataclass(frozen=True)
 class ReceiptSource:
-    """One source. `kind` is its layer, or block, fact or conversation; `when` its date or period;
-    `source` its origin, with the page `address`.
+    """One source. `kind` is the layer of an entry, or block, fact or conversation. `when` is its
+    date or period. `source` is its origin, with the page `address`.
 
-    `lines` are those of an entry that the prompt contained, with the messages that they rest on.
-    `line_count` is the number of all its lines.
+    `lines` are the lines of an entry that the prompt contained, with their source messages.
+    `line_count` is the number of all lines of the entry.
 
-    `changed` is true if the prompt contained an earlier text. The other URLs lead to the forms
-    that correct the source, replace it by a newer fact, or forget it; they are empty if the
-    reader may not do that. `key` names an entry or a fact that the reader may change in place.
+    `changed` is true if the prompt contained an earlier text. The other URLs lead to forms that
+    correct the source, replace it by a newer fact, or forget it; a URL is empty if the reader is
+    not permitted to do that. `key` identifies an entry or fact that the reader may change on the
+    page.
     """
 
     kind: str
@@ -91,8 +92,8 @@ class ReceiptSource:
 
 @dataclass(frozen=True)
 class ReceiptSection:
-    """A section of the prompt with its sources. `unavailable` is the number of sources that are
-    deleted, or not visible to this reader.
+    """A section of the prompt with its sources. `unavailable` is the number of sources that were
+    deleted or that this reader may not see.
     """
 
     name: str
@@ -106,7 +107,7 @@ class ReceiptSection:
 
 
 def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[ReceiptSection]:
-    """Return the sections of `receipt` with the sources that `member` may see. Needs at most seven
+    """Return the sections of `receipt` with the sources that `member` may see. Takes at most seven
     queries.
     """
     sections: list[Mapping[str, Any]] = receipt.get("sections", [])
@@ -121,7 +122,7 @@ def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[Re
 
 
 class _SourceReader:
-    """Loads the rows behind the items of a receipt and describes them as sources."""
+    """Loads the rows that the items of a receipt refer to, and describes them as sources."""
 
     def __init__(self, member: Membership, items: Sequence[ReceiptItem]) -> None:
         self.member = member
@@ -142,7 +143,7 @@ class _SourceReader:
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
         blocks = Block.objects.visible_to(member)
         self.blocks: Mapping[UUID, Block] = _in_bulk(blocks, items, "block")
-        # Each excerpt has the id of its first message.
+        # An excerpt is identified by its first message.
         first = Message.objects.filter(session=OuterRef("session"), seq=OuterRef("first_seq"))
         chunks = Chunk.objects.filter(project=project, session__in=sessions_for(member.user))
         chunks = chunks.annotate(message=Subquery(first.values("pk")[:1]))
@@ -154,13 +155,17 @@ class _SourceReader:
         self.messages: Mapping[UUID, Message] = _in_bulk(messages, items, "message")
 
     def _text_in_prompt(self, entry: Entry, item: ReceiptItem) -> Entry | EntryRevision:
-        """Return the text that the prompt contained, or the present one if that was deleted."""
+        """Return the text that the prompt contained, or the current text if that one was
+        deleted.
+        """
         return self.earlier_texts.get((entry.pk, item["revision"]), entry)
 
     def _earlier_texts(
         self, items: Sequence[ReceiptItem]
     ) -> Mapping[tuple[UUID, int], EntryRevision]:
-        """Return the texts in the prompt of the entries that were changed since, by revision."""
+        """Return, by revision, the texts that the prompt contained of entries that have changed
+        since.
+        """
         changed = [
             Q(entry=item["id"], revision=item["revision"])
             for item in items
@@ -172,7 +177,7 @@ class _SourceReader:
         return {(row.entry_id, row.revision): row for row in rows}
 
     def source(self, item: ReceiptItem) -> ReceiptSource | None:
-        """Return None for an item that was deleted or is not visible to the reader."""
+        """Return the source of an item, or None if it was deleted or the reader may not see it."""
         pk = UUID(item["id"])
         if chunk := self.chunks.get(pk):
             return self._from_chunk(chunk, item)
@@ -284,15 +289,15 @@ class _SourceReader:
         )
 
     def _key(self, kind: str, pk: UUID, changed: bool) -> str:
-        """Return the name of a row that the member may change. A text that changed since may have
-        other lines.
+        """Return the key of a row that the member may change on the page, else "". There is no key
+        for a changed text, because its lines may differ.
         """
         return f"{kind}:{pk}" if self.member.may_write and not changed else ""
 
     def _action_urls(
         self, correct_url: str, text: str, selection: str, session: Any = None
     ) -> dict[str, Any]:
-        """Return the URLs of the actions on a source; none for members who may only read."""
+        """Return the URLs of actions on a source. They are empty for members who may only read."""
         if not self.member.may_write:
             return {}
         first_line = next(iter(text.strip(" -•\n").splitlines()), "")
@@ -315,10 +320,10 @@ class _SourceReader:
 def _shown_lines(
     item: ReceiptItem, written: Entry | EntryRevision, every: Sequence[Line]
 ) -> Sequence[Line]:
-    """Return the lines among `every` that the prompt contained.
+    """Return the lines in `every` that the prompt contained.
 
-    Returns `every` if the receipt does not name them, or if the lines have changed since: then the
-    places in the receipt do not fit.
+    Returns all lines if the receipt does not list lines, or if the lines have changed since,
+    because the indexes in the receipt are no longer valid.
     """
     places = item.get("lines")
     unchanged = written.revision == item["revision"] and len(every) == item.get("of")
@@ -328,6 +333,6 @@ def _shown_lines(
 
 
 def _in_bulk(rows: QuerySet, items: Sequence[ReceiptItem], kind: str = "") -> dict[UUID, Any]:
-    """Return the rows of the items (of one kind) by id, without a query if there are none."""
+    """Return the rows of the items (of one `kind`) by id. Without items, no query is made."""
     ids = [UUID(item["id"]) for item in items if item["kind"] == kind or not kind]
     return rows.in_bulk(ids) if ids else {}

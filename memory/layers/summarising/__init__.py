@@ -8,7 +8,7 @@ from projects.models import Project
 
 
 def get_summariser(project: Project) -> Summariser:
-    """Return the summariser of `project`, without a request to the model."""
+    """Return the summariser of `project`. Does not call the model."""
     if project.system_model_name == EXTRACTIVE:
         from memory.layers.summarising.extractive import ExtractiveSummariser
 

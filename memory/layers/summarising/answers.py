@@ -1,8 +1,8 @@
-"""Parsing and cleaning of model answers: the summary, and the facts that it claims. Pure.
+"""Parse and clean the answers of models: the summary, and claims of facts. Pure.
 
-Two forms are accepted, whichever was requested: a JSON document with "summary" and "facts"; and
-text, in which a line "Facts:" is followed by one fact a line, its fields separated by bars. A fact
-that does not have exactly the requested form is dropped. The summary is kept in any case.
+Two formats are accepted, whichever was requested. One is a JSON document with "summary" and
+"facts". The other is text with a line "Facts:", followed by one fact a line with its fields
+separated by bars. A fact in any other form is dropped; the summary is kept in any case.
 """
 
 import json
@@ -17,17 +17,17 @@ from typing import Any
 
 from memory.layers.summarising.transcript import count_words, sentences, shorten
 
-# In one part of a conversation.
+# The maximum number of facts from one part of a conversation.
 MAX_CLAIMS = 12
-# The confidence of a fact without a confidence in the answer.
+# The confidence of a fact if the answer gives none.
 DEFAULT_CONFIDENCE = 0.7
 
-# The maximum length of an answer that is read. Usual answers have a tenth of it.
+# The maximum length of an answer that is parsed. Usual answers have a tenth of it.
 MAX_ANSWER_CHARS = 50_000
-# Lines of preamble before a JSON document.
+# The maximum number of lines before a JSON document.
 MAX_LINES_BEFORE = 3
 
-# An unclosed tag encloses the rest.
+# A tag that is not closed encloses the rest of the text.
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _JSON_SUMMARY = re.compile(r"\{\s*\"summary\"\s*:\s*")
 _JSON_FACTS = re.compile(r"\s{0,99},\s*\"facts\"\s*:\s*\[\s*")
@@ -38,16 +38,16 @@ _CITATION = re.compile(
     re.IGNORECASE,
 )
 _CITED = re.compile(r"(\d{1,6})(?:\s?(?:-|–|to)\s?#?(\d{1,6}))?", re.IGNORECASE)
-# A longer range of numbers is a mistake.
+# The maximum length of a range of cited numbers. A longer one is treated as a mistake.
 MAX_CITED_RANGE = 50
-# The part of a bullet in which its citation is looked for.
+# The number of characters at the end of a bullet that are searched for its citation.
 MAX_CITATION_CHARS = 400
 _COMMA = re.compile(r"\s{0,99},\s*")
 _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
-# The beginning of a JSON document, but not of a bullet, label or date in brackets.
+# The beginning of a JSON document. Bullets, labels and dates in brackets do not match.
 _JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
@@ -60,16 +60,16 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 
-# Names of scripts that differ from the first word of the Unicode names of their letters.
+# Names of scripts, where they differ from the first word of the Unicode names of their letters.
 _SCRIPTS = {"CJK": "Chinese", "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean"}
 
 
 @dataclass(frozen=True, slots=True)
 class FactClaim:
-    """A fact as a model states it.
+    """A fact as the model states it.
 
-    `line` is the number, from 1, of the line that it cites; `since` the day from which it is valid,
-    if it names one; `personal` facts are about the speaker of that line only.
+    `line` is the number of the cited line, from 1. `since` is the first day on which it is valid,
+    or None. `personal` is true for facts about the speaker of that line only.
     """
 
     subject: str
@@ -83,7 +83,9 @@ class FactClaim:
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """A bullet of a summary, and the numbers of the lines that it cites, unchecked."""
+    """A bullet of a summary with the numbers of the lines that it cites, which are not checked
+    yet.
+    """
 
     text: str
     cited: tuple[int, ...] = ()
@@ -94,8 +96,8 @@ class Bullet:
 
 @dataclass(frozen=True, slots=True)
 class SummaryAnswer:
-    """`claims` is None if the answer has no facts in any form. `is_complete` is true if the summary
-    is complete, even if the answer broke off after it.
+    """A parsed answer. `claims` is None if the answer contains no list of facts. `is_complete` is
+    true if the summary is complete, even if the answer broke off after it.
     """
 
     summary: str
@@ -104,13 +106,15 @@ class SummaryAnswer:
 
 
 def parse_answer(text: str, cut_off: bool = False) -> SummaryAnswer:
-    """Return the summary, uncleaned, and the claims; `cut_off`: the answer broke off."""
+    """Return the summary, which is not cleaned yet, and the claims. `cut_off`: the answer broke
+    off.
+    """
     text = _THINKING.sub("", text[:MAX_ANSWER_CHARS])
     return _parse_json(text) or _parse_text(text, cut_off)
 
 
 def _parse_json(text: str) -> SummaryAnswer | None:
-    """Parse a document that has at least a complete summary; return None for other texts."""
+    """Parse a JSON document with at least a complete summary. Return None for any other text."""
     begin = _JSON_SUMMARY.search(text)
     if begin is None or text[: begin.start()].count("\n") > MAX_LINES_BEFORE:
         return None
@@ -131,8 +135,8 @@ def _parse_json(text: str) -> SummaryAnswer | None:
 
 
 def _json_bullets(value: object) -> list[str]:
-    """Return the bullets of a list of texts, or of objects with "text" and "lines"; [] for other
-    values.
+    """Return the bullets of a list of strings, or of objects with "text" and "lines". Return [] for
+    other values.
     """
     bullets = []
     for row in value if isinstance(value, list) else ():
@@ -149,7 +153,7 @@ def _json_bullets(value: object) -> list[str]:
 
 
 def _json_elements(text: str, place: int, decoder: json.JSONDecoder) -> Iterator[object]:
-    """Yield the complete elements of a list that may have broken off."""
+    """Yield the complete elements of a list, which may have broken off, from the index `place`."""
     while True:
         try:
             element, place = decoder.raw_decode(text, place)
@@ -190,7 +194,7 @@ def _parse_text(text: str, cut_off: bool) -> SummaryAnswer:
         return SummaryAnswer(text, None, is_complete=not cut_off)
     below = lines[heading + 1 :]
     rows = [line for line in below if "|" in line]
-    # Other lines may belong to the summary: models also use "Facts:" as its title.
+    # Models also use "Facts:" as a title of the summary, so lines without bars are kept.
     rest = [line for line in below if "|" not in line]
     words = " ".join(_BULLET.sub("", line).strip(" .*_()-").casefold() for line in rest).split()
     has_none = words in (["none"], ["no", "facts"])
@@ -221,19 +225,19 @@ def _claim_from_line(line: str) -> FactClaim | None:
 
 
 def _parse_day(text: Any) -> date | None:
-    """Parse an ISO day; None for an empty field. Raises ValueError for other text."""
+    """Parse an ISO date; None for an empty field. Raises ValueError for any other text."""
     if not isinstance(text, str):
-        raise ValueError("A day is a text.")
+        raise ValueError("A day is not a string.")
     return None if text.strip() in _NO_DAY else date.fromisoformat(text.strip())
 
 
 def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
     """Return the bullets of a model's answer, within both limits.
 
-    Thoughts, code fences, headings, preambles, closing words and excess bullets are removed. The
-    strings of a JSON document become the bullets. Text is cut at the end of a bullet or sentence,
-    and inside the very first sentence only if that sentence alone is too long. Raises ValueError,
-    with the reason for people, if nothing usable is left.
+    Removes reasoning, code fences, headings, preambles, closing words and excess bullets. The
+    strings of a JSON document become bullets. Text is cut at the end of a bullet or sentence, and
+    within a sentence only if the first sentence is too long. Raises ValueError with a readable
+    reason if no text is left.
     """
     if not text.strip():
         raise ValueError("the answer was empty")
@@ -243,7 +247,7 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
     result: list[Bullet] = []
     room = max_words
     for bullet, cited in map(_split_citation, bullets[:max_bullets]):
-        # The dash counts as a word, since words are counted between spaces.
+        # Minus one for the dash, because words are counted by spaces.
         fitting = _whole_sentences(bullet, room - 1)
         if not fitting and not result:
             fitting = shorten(bullet, room - 1)
@@ -257,9 +261,9 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
 
 
 def _split_citation(bullet: str) -> tuple[str, tuple[int, ...]]:
-    """Return a bullet without the numbers at its end, and the numbers, each once."""
+    """Return a bullet without the numbers at its end, and the numbers without duplicates."""
     citation = _CITATION.search(bullet, max(0, len(bullet) - MAX_CITATION_CHARS))
-    # A bullet that consists of numbers has no citation.
+    # If a bullet consists only of numbers, they are its text and no citation.
     if citation is None or not bullet[: citation.start()].strip():
         return bullet, ()
     cited: dict[int, None] = {}
@@ -279,7 +283,7 @@ def _content_lines(text: str) -> list[str]:
 
 
 def _bullets(text: str) -> list[str]:
-    """Return the bullets of an answer without their marks, or its lines if it has no bullets."""
+    """Return the bullets of an answer without their markers. Without bullets, return its lines."""
     lines = _content_lines(text)
     has_bullets = any(_BULLET.match(line) for line in lines)
     bullets: list[str] = []
@@ -288,20 +292,20 @@ def _bullets(text: str) -> list[str]:
         if _BULLET.match(line):
             bullets.append(content)
         elif not has_bullets:
-            # The rest of "Here is a summary: …" is content.
+            # The text after a preamble on the same line is content: "Here is a summary: …".
             is_preamble = _PREAMBLE.match(content)
             bullets.append(content.partition(":")[2].strip(" *_") if is_preamble else content)
         elif bullets and line[:1].isspace():
-            # An indented line continues its bullet; a line at the margin is not part of the
-            # summary.
+            # An indented line continues its bullet. Other lines after a bullet do not belong to
+            # the summary.
             bullets[-1] += f" {content}"
     return [bullet for bullet in bullets if re.search(r"\w", bullet)]
 
 
 def _json_as_bullets(text: str) -> str:
-    """Return the strings of a JSON document as bullets, and other text unchanged.
+    """Return the strings of a JSON document as bullets. Text that is no JSON is returned unchanged.
 
-    Raises ValueError for a document that is broken, or has no text.
+    Raises ValueError if the document is broken or contains no text.
     """
 
     def is_preamble(line: str) -> bool:
@@ -331,13 +335,13 @@ def _strings(document: object) -> Iterator[str]:
             yield from _strings(element)
     elif isinstance(document, dict):
         if any({"name", key} <= document.keys() for key in ("arguments", "parameters")):
-            raise ValueError("the answer was the call of a tool")
+            raise ValueError("the answer was a tool call")
         for element in document.values():
             yield from _strings(element)
 
 
 def _whole_sentences(text: str, max_words: int) -> str:
-    """Return as many whole sentences from the start of `text` as `max_words` allow."""
+    """Return as many complete sentences from the start of `text` as fit into `max_words`."""
     result = ""
     for sentence in sentences(text):
         if count_words(result + sentence) > max_words:
@@ -347,7 +351,7 @@ def _whole_sentences(text: str, max_words: int) -> str:
 
 
 def _scripts(text: str) -> Counter[str]:
-    """Count the letters of `text` by their writing system."""
+    """Count the letters of `text` by script (writing system)."""
     scripts: Counter[str] = Counter()
     for char, count in Counter(unicodedata.normalize("NFKC", text)).items():
         if unicodedata.category(char) in {"Lu", "Ll", "Lo"}:
@@ -357,17 +361,17 @@ def _scripts(text: str) -> Counter[str]:
 
 
 def scripts_in(text: str) -> frozenset[str]:
-    """Return the names of the writing systems that occur in `text`."""
+    """Return the names of the scripts in `text`."""
     return frozenset(_scripts(text))
 
 
 def foreign_script(text: str, known: frozenset[str]) -> str:
-    """Return the script of two thirds of the letters of `text` if it is not `known`, else "".
+    """Return the script of at least two thirds of the letters of `text` if it is not in `known`.
 
-    If no script is known, none is foreign.
+    Otherwise, or if `known` is empty, return "".
     """
     scripts = _scripts(text)
-    # Japanese is written with Chinese characters too, in varying proportion.
+    # Japanese texts also contain Chinese characters, in varying proportions.
     if "Japanese" in known:
         known |= {"Chinese"}
     for name, count in scripts.items():

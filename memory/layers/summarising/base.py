@@ -13,21 +13,21 @@ from projects.core.errors import UnavailableError
 if TYPE_CHECKING:
     from memory.layers.model_calls import CallRecorder
 
-# `Entry.written_by` of the extractive summariser.
+# The value of `Entry.written_by` for the extractive summariser.
 EXTRACTIVE = "extractive"
-# The maximum number of lines of a conversation, however long it is.
+# The maximum number of lines in the summary of a conversation of any length.
 MAX_LINES = 16
 
 
 class UnusableSummaryError(UnavailableError):
-    """The answer of the model is no summary. The message gives the reason, for people."""
+    """The answer of the model is not a usable summary. The message is a reason for users."""
 
 
 @dataclass(frozen=True)
 class ConversationSummary:
-    """The summary of a conversation, and the facts that the model claims to have found in it.
+    """The summary of a conversation, and the facts that the model claims to find in it.
 
-    `is_whole` is false if a part of the conversation was not searched for facts.
+    `is_whole` is false if part of the conversation was not searched for facts.
     """
 
     lines: Sequence[Line] = ()
@@ -41,7 +41,7 @@ class ConversationSummary:
 
 @dataclass(frozen=True)
 class DigestChild:
-    """One source of a digest: its name and its lines."""
+    """One source of a digest: its label and its lines."""
 
     label: str
     lines: Sequence[Line]
@@ -53,7 +53,7 @@ class DigestChild:
 
 @dataclass(frozen=True)
 class Digest:
-    """The lines of a period, and the particulars of its children that they keep and omit."""
+    """The lines of a digest, and the particulars of its children that they contain or omit."""
 
     lines: Sequence[Line]
     audit: losses.Audit
@@ -74,7 +74,7 @@ class Summariser(Protocol):
     def conversation(
         self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
     ) -> ConversationSummary:
-        """Summarise all `lines`; `previous` is the summary of the range before them.
+        """Summarise all `lines`. `previous` is the summary of the preceding range, as context.
 
         Raises ProviderError or UnusableSummaryError.
         """
@@ -82,7 +82,8 @@ class Summariser(Protocol):
     def digest(
         self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
     ) -> Digest:
-        """Write the digest of the period `label` from its children, the oldest first.
+        """Write the digest of the period `label` from its children, which are in order, oldest
+        first.
 
         Raises ProviderError or UnusableSummaryError.
         """

@@ -1,4 +1,4 @@
-"""The extractive summariser: it works without a model, and only quotes."""
+"""The extractive summariser: quotes the most important sentences, without a model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,13 +20,13 @@ from memory.layers.summarising.transcript import TranscriptLine, shorten
 if TYPE_CHECKING:
     from memory.layers.model_calls import CallRecorder
 
-# A conversation has one line for so many messages, within MIN_LINES and MAX_LINES.
+# The number of messages per line of a summary, which has between MIN_LINES and MAX_LINES lines.
 MESSAGES_PER_LINE = 6
 MIN_LINES = 3
-# A longer sentence is cut and ends in an ellipsis.
+# The maximum number of words in a quotation. A longer sentence is cut and ends in an ellipsis.
 MAX_QUOTE_WORDS = 40
 _MAX_NAME_CHARS = 60
-# Two sentences that share this part of their terms count as similar.
+# Two sentences are similar if they share this part of the terms of the shorter sentence.
 _SAME = 0.6
 # The number of best sentences that are compared with each other.
 _SHORTLIST_SIZE = 100
@@ -47,18 +47,19 @@ class ExtractiveSummariser:
 
 
 def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
-    """Return three to sixteen quotations, the most important first; one for every six messages.
+    """Return three to sixteen quotations, the most important first, with one for every six
+    messages.
 
-    Only sentences that can be understood alone are quoted, if there are any. The assistant is
-    quoted only if no person wrote anything informative. The result is empty only if there are no
-    lines.
+    Only sentences that can be understood alone are quoted. If there are none, one other sentence is
+    quoted. The assistant is quoted only if no person wrote anything informative. The result is
+    empty only if `lines` is empty.
     """
     number = min(max(-(-len(lines) // MESSAGES_PER_LINE), MIN_LINES), MAX_LINES)
     people = _scored(lines, is_assistant=False)
     alone = [it for it in people if it.passage.stands_alone]
     picked = _pick((it for it in alone if it.score >= INFORMATIVE), number) or _pick(alone, 1)
     if not picked:
-        # One of these is enough, since a reader does not understand more of them either.
+        # One is enough, because a reader would not understand several of them better.
         statements = (it for it in people if not is_question(it.passage.text))
         picked = _pick((it for it in statements if it.score >= INFORMATIVE), 1)
     if not picked:
@@ -71,7 +72,7 @@ def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
 
 
 def _scored(lines: Sequence[TranscriptLine], is_assistant: bool) -> list[ScoredPassage]:
-    """Score the passages of people or of the assistant, who may write ten times as much."""
+    """Score the passages of people, or those of the assistant, which often writes much more."""
     return scored_passages(
         lines,
         [
@@ -84,8 +85,10 @@ def _scored(lines: Sequence[TranscriptLine], is_assistant: bool) -> list[ScoredP
 
 
 def _pick(pool: Iterable[ScoredPassage], number: int) -> list[ScoredPassage]:
-    """Return up to `number` of the best passages that are not similar, the best first, with their
-    scores beside those before (maximal marginal relevance: Carbonell and Goldstein, 1998).
+    """Return up to `number` of the best passages that are not similar to each other, best first.
+
+    Each score is reduced by the similarity to passages picked earlier (maximal marginal relevance:
+    Carbonell and Goldstein, 1998).
     """
     rest = sorted(pool, key=lambda it: (-it.score, it.place))[:_SHORTLIST_SIZE]
     picked: list[ScoredPassage] = []
@@ -97,7 +100,7 @@ def _pick(pool: Iterable[ScoredPassage], number: int) -> list[ScoredPassage]:
 
 
 def _worth_beside(sentence: ScoredPassage, picked: ScoredPassage) -> float:
-    """Return the score of a passage beside a picked one; 0 if the two are similar."""
+    """Return the score of a passage if `picked` is quoted too; 0 if the two are similar."""
     smaller = min(len(sentence.terms), len(picked.terms))
     overlap = len(sentence.terms & picked.terms) / smaller if smaller else 0.0
     if overlap >= _SAME or sentence.passage.text == picked.passage.text:

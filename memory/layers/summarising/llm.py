@@ -1,4 +1,4 @@
-"""The summariser that uses a model."""
+"""The summariser that calls a model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
@@ -27,21 +27,22 @@ from projects.core.text import storable
 if TYPE_CHECKING:
     from memory.layers.model_calls import CallRecorder
 
-# A test checks the lengths of the instructions.
+# The maximum length of the instructions, in tokens. A test checks it.
 MAX_INSTRUCTION_TOKENS = 500
-# The share of the rest of the model's context that one part of a transcript may take: the numbers
-# of its lines, the previous summary and the answer need the other half.
+# The maximum share of the model's context, without instructions, for one part of a transcript. The
+# other half is for line numbers, the previous summary and the answer.
 PART_SHARE = 0.5
-# Longer parts are read less carefully (Liu et al., "Lost in the Middle", 2023).
+# The maximum length of a part in tokens, because models read longer texts less carefully (Liu et
+# al., "Lost in the Middle", 2023).
 MAX_PART_TOKENS = 12_000
-# Three bullets of 80 words are about 150 tokens; a model that reasons first needs more.
+# Three bullets of 80 words need about 150 tokens. A model that reasons first needs more.
 MAX_ANSWER_TOKENS = 2_000
-# Room for a dozen facts besides the summary.
+# Additional tokens for a dozen facts.
 MAX_FACT_TOKENS = 1_500
-# A longer answer comes from a model that ignores limits. It is rejected.
+# A longer answer is rejected, because its model does not respect limits.
 MAX_ANSWER_CHARS = 50_000
 
-# Returns the bullets of an answer. Raises UnusableSummaryError.
+# A function that returns the bullets of an answer, or raises UnusableSummaryError.
 Cleaner = Callable[[str], list[Bullet]]
 
 BROKE_OFF = "The model's summary broke off in the middle."
@@ -58,8 +59,9 @@ class ModelSummariser:
     def conversation(
         self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
     ) -> ConversationSummary:
-        """Read every line, in parts that fit the model. The first bullets of each part come before
-        the second ones; the facts are those of all parts.
+        """Summarise every line, in parts that fit into the model's context. The summary contains
+        the first bullet of each part, then the second of each, and so on. The facts of all parts
+        are joined.
         """
         self._require_allowed()
         clean = _cleaner(prompts.CONVERSATION, (line.text for line in lines))
@@ -77,10 +79,11 @@ class ModelSummariser:
     def _summarise_part(
         self, part: str, previous: str, recorder: "CallRecorder", clean: Cleaner
     ) -> tuple[list[Bullet], tuple[FactClaim, ...] | None]:
-        """Request a part's summary and facts in one call, as JSON if the model supports a schema.
+        """Request the summary and the facts of a part in one call, as JSON if the model supports
+        schemas.
 
-        If the server rejects the schema, the request is repeated without it; a rejection costs
-        nothing.
+        If the server rejects the schema, the request is repeated without a schema. A rejected
+        request costs nothing.
         """
         kind, max_tokens = CallKind.CONVERSATION, MAX_ANSWER_TOKENS + MAX_FACT_TOKENS
         read = partial(_read_with_facts, clean)
@@ -89,8 +92,8 @@ class ModelSummariser:
             try:
                 return recorder.ask(self.name, kind, messages, max_tokens, read, prompts.SCHEMA)
             except OutputSchemaRejectedError:
-                # The rejection is recorded with its reason. Later calls send no schema to this
-                # model.
+                # The rejected call is recorded with the reason. Later calls to this model have no
+                # schema.
                 pass
         messages = prompts.conversation(part, previous)
         return recorder.ask(self.name, kind, messages, max_tokens, read)
@@ -98,8 +101,8 @@ class ModelSummariser:
     def digest(
         self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
     ) -> Digest:
-        """Request a digest. If it omits particulars, request it again, and return the answer with
-        fewer losses, or the first one.
+        """Request a digest. If it omits particulars, request a second one, and return the digest
+        with fewer losses. If both are equal, return the first.
         """
         self._require_allowed()
         notes = dict(enumerate((line for child in children for line in child.lines), 1))
@@ -115,7 +118,7 @@ class ModelSummariser:
             retry = prompts.retry_digest(messages, answer, missing)
             bullets = self._ask(recorder, CallKind.DIGEST_RETRY, retry, clean)
         except (ProviderError, UnusableSummaryError):
-            # The failure is recorded with its reason. The first answer is good enough as a digest.
+            # The failed call is recorded with the reason. The first answer is good enough.
             return first
         second = Digest.audited(_with_sources(bullets, notes), children)
         return min(first, second, key=lambda digest: len(digest.audit.missing))
@@ -136,15 +139,16 @@ class ModelSummariser:
 
 
 def _material(line: TranscriptLine) -> Line:
-    """Return a message as the material of a summary."""
+    """Return a message as a source line for a summary."""
     return Line(line.text, line.at.date(), sources=() if line.id is None else (line.id,))
 
 
 def _with_sources(bullets: Sequence[Bullet], material: Mapping[int, Line]) -> list[Line]:
-    """Return `bullets` as lines that rest on the sources of the numbers that they cite.
+    """Return `bullets` as lines. The sources of a line are the sources of the numbers that it
+    cites.
 
-    Numbers that are not in `material` are left out. A bullet without a valid number has no sources:
-    it rests on all of the material.
+    Numbers that are not in `material` are ignored. A line without a valid number has no sources: it
+    may be based on all of the material.
     """
     first_day = min((line.day for line in material.values()), default=date.min)
     lines = []
@@ -152,7 +156,7 @@ def _with_sources(bullets: Sequence[Bullet], material: Mapping[int, Line]) -> li
         cited = [material[number] for number in bullet.cited if number in material]
         sources = dict.fromkeys(source for line in cited for source in line.sources)
         if not all(line.sources for line in cited):
-            # One of the notes rests on more than is known.
+            # A cited line has unknown sources, so the sources of the bullet are not known either.
             sources.clear()
         day = min((line.day for line in cited), default=first_day)
         lines.append(Line(bullet.text, day, "", tuple(sources), rank_score(place)))
@@ -160,7 +164,7 @@ def _with_sources(bullets: Sequence[Bullet], material: Mapping[int, Line]) -> li
 
 
 def _cleaner(limits: prompts.SummaryLimits, material: Iterable[str]) -> Cleaner:
-    """Return a function that cleans a summary of `material`, or raises UnusableSummaryError."""
+    """Return a function that cleans a summary of `material` or raises UnusableSummaryError."""
     known = answers.scripts_in("\n".join(material))
 
     def clean(written: str) -> list[Bullet]:
@@ -189,7 +193,7 @@ def _read(clean: Cleaner, answer: Completion) -> list[Bullet]:
 def _read_with_facts(
     clean: Cleaner, answer: Completion
 ) -> tuple[list[Bullet], tuple[FactClaim, ...] | None]:
-    """Return the summary and the claims; the answer may have broken off among the claims."""
+    """Return the summary and the claims. An answer that broke off within the claims is accepted."""
     cut_off = answer.finished.cut_off
     if len(answer.text) > MAX_ANSWER_CHARS:
         raise UnusableSummaryError("The model's answer is far too long for a summary.")

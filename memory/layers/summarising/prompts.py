@@ -1,4 +1,4 @@
-"""Prompts for the system model that writes the summaries. Pure."""
+"""Prompts for the model that writes summaries (the system model). Pure."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from memory.prompt import quoting
 
 
 class SummaryLimits(NamedTuple):
-    """The maximum numbers of bullets and of words of a summary."""
+    """The maximum number of bullets and of words in a summary."""
 
     bullets: int
     words: int
@@ -26,7 +26,7 @@ DIGEST = SummaryLimits(bullets=4, words=120)
 
 
 def _load_instructions() -> dict[str, str]:
-    """Return the texts of prompts.toml, filled in."""
+    """Return the texts of prompts.toml with their placeholders filled in."""
     path = Path(__file__).with_name("prompts.toml")
     texts = tomllib.loads(path.read_text(encoding="utf-8"))
     values = texts.pop("parts") | {
@@ -36,7 +36,7 @@ def _load_instructions() -> dict[str, str]:
         "words_of_digest": DIGEST.words,
         "max_claims": MAX_CLAIMS,
     }
-    # A text may contain a part, which may contain another part, which may contain limits.
+    # Three passes, because a text may contain parts, which contain parts, which contain limits.
     for _ in range(3):
         texts = {name: text.format(**values) for name, text in texts.items()}
     return texts
@@ -69,8 +69,8 @@ _BULLET: dict[str, object] = {
     "lines": {"type": "array", "items": {"type": "integer"}},
 }
 
-# The schema of `conversation` in JSON. The summary comes first, so that it is complete even if the
-# answer breaks off.
+# The JSON schema of the answer to `conversation`. The summary is the first field, so that it is
+# complete even if the answer breaks off.
 SCHEMA = OutputSchema(
     "memory",
     _object(
@@ -81,7 +81,7 @@ SCHEMA = OutputSchema(
     ),
 )
 
-# Omitted entities that the second request lists.
+# The maximum number of omitted entities that the second request lists.
 _MAX_MISSING = 50
 
 
@@ -91,10 +91,10 @@ def numbered(pieces: Iterable[tuple[int, str]]) -> str:
 
 
 def conversation(part: str, previous: str = "", in_json: bool = False) -> list[PromptMessage]:
-    """Request the summary of one part of a transcript, and its facts, which cite the numbers of
-    its lines; with `in_json` in the form of SCHEMA.
+    """Return a prompt that requests the summary and the facts of one part of a transcript.
 
-    `previous` is the summary of the range before: context, not to be repeated.
+    Facts cite the numbers of the lines. With `in_json`, the answer must match SCHEMA. `previous` is
+    the summary of the preceding range, as context that must not be repeated.
     """
     return [
         PromptMessage("system", _INSTRUCTIONS[f"conversation_in_{'json' if in_json else 'text'}"]),
@@ -103,8 +103,8 @@ def conversation(part: str, previous: str = "", in_json: bool = False) -> list[P
 
 
 def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[PromptMessage]:
-    """Request the digest of the period `label` from its children, each as (label, lines), in order
-    of time. The bullets cite the numbers of the lines, from 1 through all children.
+    """Return a prompt that requests the digest of the period `label`. `children` are pairs (label,
+    lines) in chronological order. Bullets cite the numbers of the lines, from 1 over all children.
     """
     rows: list[str] = []
     number = 1
@@ -123,7 +123,7 @@ def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[P
 def retry_digest(
     messages: Sequence[PromptMessage], answer: str, missing: Iterable[str]
 ) -> list[PromptMessage]:
-    """Request a digest again after `answer` to `messages`, in which `missing` was omitted."""
+    """Return a prompt that repeats the request `messages`, because `answer` omitted `missing`."""
     listed = "\n".join(
         f"- {quoting.quote_on_one_line(text)}" for text in islice(missing, _MAX_MISSING)
     )

@@ -1,4 +1,4 @@
-"""Quotations: the parts of a message that can be understood without the rest of the chat. Pure."""
+"""Quotations: parts of a message that can be understood without the rest of the chat. Pure."""
 
 import re
 import tomllib
@@ -9,17 +9,17 @@ from pathlib import Path
 from memory.layers.content_words import content_words
 from memory.layers.summarising.transcript import count_words, sentences
 
-# The part of a message that is read.
+# The maximum number of characters of a message that are read.
 MAX_READ_CHARS = 100_000
-# Longer sentences are cut before they are compared with patterns. A quotation is shorter.
+# Sentences are cut to this length before patterns are applied. Quotations are shorter.
 MAX_SENTENCE_CHARS = 1_000
-# A quotation with fewer words that carry content says nothing on its own.
+# The minimum number of content words in a quotation.
 MIN_CONTENT_WORDS = 4
-# An announcement of news needs as many such words beside it.
+# The minimum number of content words in a quotation that announces news, without the announcement.
 MIN_NEWS_WORDS = 5
-# A sentence is cut before a question only if as many words are left.
+# The minimum number of words that are left if a sentence is cut before a question.
 MIN_WORDS_BEFORE_QUESTION = 8
-# Two sentences that need each other are quoted together up to this length.
+# The maximum length of a quotation of two sentences, in words.
 MAX_PAIR_WORDS = 30
 
 _WORDS = tomllib.loads(Path(__file__).with_name("quotations.toml").read_text(encoding="utf-8"))
@@ -30,13 +30,13 @@ def _either(name: str) -> str:
 
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-# Descriptions of images, which importers add to the text, and images in Markdown.
+# Descriptions of images, which importers insert into the text, and Markdown images.
 _IMAGE = re.compile(
     r"\[(?:shares|sends|photo|image|picture|video|gif|bild|foto|vidéo|imagen)\b[^\]\n]{0,500}\]"
     r"|!\[[^\]\n]{0,300}\]\([^)\s]{0,1000}\)",
     re.IGNORECASE,
 )
-# Markdown before a line; rows of tables and rules are no prose.
+# Markdown markers at the start of a line. Table rows and horizontal rules are not prose.
 _MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+")
 _NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
 _OPENER = re.compile(rf"^{_either('openers')}\s?[,!:.–—-]+\s+", re.IGNORECASE)
@@ -52,11 +52,11 @@ _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]{0,5}\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a message: `text` as it is quoted, from `original`.
+    """A part of a message. `original` is the original text, `text` the text to quote.
 
-    `is_first` is true at the beginning of the message. `is_pair` is true for two sentences of which
-    at least one cannot be quoted alone. `stands_alone` is false if a reader needs the sentences
-    before it.
+    `is_first` is true for the beginning of the message. `is_pair` is true for two sentences of
+    which at least one cannot be quoted alone. `stands_alone` is true if the passage can be
+    understood without the preceding sentences.
     """
 
     text: str
@@ -67,10 +67,10 @@ class Passage:
 
 
 def passages(text: str) -> Iterator[Passage]:
-    """Yield the sentences of a message, and the pairs of sentences that need each other.
+    """Yield the sentences of a message, and pairs of sentences that can only be quoted together.
 
-    Code, tables, Markdown and descriptions of images are left out; the whole text is one passage
-    if nothing else is left.
+    Code, tables, Markdown markers and descriptions of images are left out. If nothing is left, the
+    whole text is one passage.
     """
     previous: Passage | None = None
     for sentence in _prose(text[:MAX_READ_CHARS]):
@@ -88,21 +88,22 @@ def is_question(text: str) -> bool:
 
 
 def is_open_question(text: str) -> bool:
-    """Return whether `text` says that a question has no answer yet."""
+    """Return whether `text` states that a question has no answer yet."""
     return bool(_OPEN_QUESTION.search(text[:MAX_SENTENCE_CHARS]))
 
 
 def stands_alone(text: str) -> bool:
-    """Return whether a reader understands the quotation `text` without the sentences before it.
+    """Return whether a reader understands the quotation `text` without the preceding sentences.
 
-    It is no question except an open one, does not begin with a reference to a sentence before, has
-    enough content words, of which numbers count twice, and does not only announce news.
+    This is false for questions, unless they are stated to be open, for sentences that begin with a
+    reference to a preceding sentence, for sentences with too few content words (numbers count
+    twice), and for mere announcements of news.
     """
     text = text[:MAX_SENTENCE_CHARS]
     if is_question(text) and not is_open_question(text):
         return False
     words = content_words(text)
-    # "The cutover is on 3 March" says as much as a longer sentence.
+    # "The cutover is on 3 March" has few words but as much content as a longer sentence.
     weight = len(words) + sum(word.isdigit() for word in words)
     if _REFERENCE.match(text) or weight < MIN_CONTENT_WORDS:
         return False
@@ -124,7 +125,7 @@ def _passage(sentence: str, is_first: bool) -> Passage:
 
 
 def _pair(first: Passage, second: Passage) -> Passage | None:
-    """Return two sentences as one passage, if at least one of them cannot be quoted alone."""
+    """Return two sentences as one passage, or None if both can be quoted alone or do not fit."""
     if first.stands_alone and second.stands_alone:
         return None
     if is_question(first.original) or is_question(second.original):
@@ -137,7 +138,7 @@ def _pair(first: Passage, second: Passage) -> Passage | None:
 
 
 def _shortened(sentence: str) -> str:
-    """Return a sentence without words of address before it, and without a question after it."""
+    """Return a sentence without the form of address before it and the question after it."""
     text = sentence
     for pattern in (_OPENER, _OPENER, _CONJUNCTION, _OPENER):
         text = pattern.sub("", text, count=1)

@@ -1,8 +1,8 @@
-"""Salience: how much a sentence of a conversation is worth remembering. Pure.
+"""Salience: a score for how much a sentence of a conversation is worth remembering. Pure.
 
-The score adds dates, numbers, names, decisions and recurring words. The factors for what people
-did were fitted on conversations of LoCoMo and rounded by hand. The words are in cues.toml. For
-languages that are not in it, the score uses only facts and recurring words.
+The score adds up dates, numbers, names, decisions and recurring words. The factors for acts and
+news were fitted on LoCoMo conversations and rounded by hand. The words are in cues.toml. For
+languages without words there, only facts and recurring words count.
 """
 
 import math
@@ -22,13 +22,13 @@ from memory.layers.summarising.quotations import (
 )
 from memory.layers.summarising.transcript import TranscriptLine, count_words
 
-# A sentence that is worth a quotation has at least this score.
+# The minimum score of a sentence that is worth quoting.
 INFORMATIVE = 1.0
-# A pair of sentences takes the room of two.
+# A factor for pairs, because two sentences take more room.
 PAIR_FACTOR = 0.6
-# Factors for a sentence that tells of an act, of something that is under way, of a day before or
-# after the message, of news (for each word, up to three), and for its place in its message and in
-# the conversation, which people begin with their news.
+# Factors for a sentence that reports an act, something in progress, a day near that of the message,
+# or news (once for each such word, at most three times), for the first sentence of a message, and
+# for messages early in the conversation, because people begin with their news.
 ACT_FACTOR = 1.6
 UNDER_WAY_FACTOR = 1.3
 NEAR_DAY_FACTOR = 1.3
@@ -36,7 +36,7 @@ NEWS_FACTOR = 1.25
 FIRST_FACTOR = 1.3
 EARLY_FACTOR = 1.2
 SHORT_FACTOR = 0.7
-# For each word beyond the length of a usual sentence.
+# Applied once for each word beyond USUAL_WORDS.
 LONG_FACTOR = 0.98
 EARLY_SHARE = 0.35
 SHORT_WORDS = 8
@@ -75,7 +75,7 @@ _SELF = {"i", "i'm", "i’m", "i've", "i’ve", "i'll", "i’ll", "i'd", "i’d"
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
-    """A passage of the message at the index `source`; `place` orders passages in time."""
+    """A passage of the message at the index `source`. `place` is its position in order of time."""
 
     passage: Passage
     source: int
@@ -87,11 +87,11 @@ class ScoredPassage:
 def scored_passages(
     lines: Sequence[TranscriptLine], passages: Sequence[tuple[int, Passage]]
 ) -> list[ScoredPassage]:
-    """Score passages, each with the index of its message in `lines`, by their beginnings."""
+    """Score passages, which are pairs of the index of their message in `lines` and the passage."""
     speakers = {name.casefold() for line in lines for name in line.speaker.split()}
     all_terms = [terms_of(passage.original) for _, passage in passages]
-    # A term counts once for each message that contains it, so that one long message does not set
-    # the topic.
+    # A term counts once for each message that contains it, so that one long message cannot
+    # determine the topic.
     in_lines = {
         (source, term)
         for (source, _), terms in zip(passages, all_terms, strict=True)
@@ -113,7 +113,7 @@ def scored_passages(
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """Return the terms of a sentence: its content words without short words."""
+    """Return the terms of a sentence: its content words, without short ones."""
     return frozenset(
         word
         for word in content_words(text)
@@ -126,8 +126,8 @@ def _salience(
 ) -> float:
     """Return the score of the sentence `text`: informative from about 1.0, rarely above 5.
 
-    `about` are its terms, `lines_with` the number of messages of the conversation with each term,
-    and `speakers` the case-folded names of the participants, which carry no information.
+    `about` are the terms of the sentence. `lines_with` is the number of messages that contain each
+    term. `speakers` are the case-folded names of the participants, which carry no information.
     """
     facts = _facts(text, speakers)
     recurring = sum(math.log2(lines_with[term]) for term in about) / math.sqrt(len(about) + 1)
@@ -146,7 +146,7 @@ def _salience(
 
 
 def _facts(text: str, speakers: Collection[str]) -> float:
-    """Return a score for dates, numbers, names and the like; repetitions count less."""
+    """Return a score for dates, numbers, names and similar particulars. Repetitions count less."""
     names = {name for name in _CAPITALISED_WORD.findall(text) if name.casefold() not in _SELF}
     absent = [name for name in names if name.casefold() not in speakers]
     numbers = len(_NUMBER.findall(text))
@@ -161,7 +161,7 @@ def _facts(text: str, speakers: Collection[str]) -> float:
 
 
 def _fitness(length: int, facts: float) -> float:
-    """Return a factor for the length: short sentences contain little, long sentences take much
+    """Return a factor for the length: short sentences contain little, and long ones take much
     room.
     """
     if length < 4:
@@ -172,7 +172,7 @@ def _fitness(length: int, facts: float) -> float:
 
 
 def _novelty(passage: Passage, is_early: bool) -> float:
-    """Return a factor for what happened: acts and news, rather than feelings about them."""
+    """Return a factor for acts and news, which are worth more than feelings about them."""
     text = passage.text[:MAX_SENTENCE_CHARS]
     factor = PAIR_FACTOR if passage.is_pair else 1.0
     if _ACT.search(text):

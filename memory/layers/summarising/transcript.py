@@ -1,4 +1,4 @@
-"""Transcripts, split without loss into parts that fit a model, and counts of words. Pure."""
+"""Transcripts: split without loss into parts that fit into a model's context; word counts. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,10 @@ from uuid import UUID
 from memory.prompt import quoting
 from projects.core import token_counting
 
-# A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets:
-# before a space in scripts that have spaces, anywhere in East Asian scripts.
+# A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets.
+# In scripts that use spaces, a space must follow; in East Asian scripts it need not.
 _SENTENCE_END = re.compile(r"(?<![.!?…؟।])[.!?…؟।]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
-# A full stop after one of these, a single letter or a small number ("14. April") ends no sentence.
+# No sentence ends at a full stop after these, a single letter or a small number ("14. April").
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|z\.B|bzw|p\.ej)"
     r"|\b[^\W\d_]|\b\d{1,2})\.\s+$",
@@ -20,17 +20,17 @@ _ABBREVIATION = re.compile(
 )
 # Scripts that write no spaces between words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-# A text with more characters a word, on average, counts as too long for its number of words.
+# A text whose words have more characters on average counts as too long for its number of words.
 _MAX_CHARS_PER_WORD = 12
 _CONTINUED = " (continued)"
-# A text with more characters per token is too long without being counted. Counting the rest of a
-# megabyte again for each part would take quadratic time.
+# A text with more characters per token is too long, so its tokens are not counted. Counting the
+# rest of a megabyte again for each part would take quadratic time.
 _MAX_CHARS_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One message. `at` is in the zone in which it is shown; `role` is user or assistant; `id` is
+    """One message. `at` is in the time zone of the project. `role` is user or assistant. `id` is
     the id of the message.
     """
 
@@ -48,17 +48,18 @@ class TranscriptLine:
 def split_lines(lines: Sequence[TranscriptLine], limit: int) -> list[list[tuple[int, str]]]:
     """Render lines and return them in parts of at most `limit` tokens.
 
-    A line becomes `[2026-11-21 14:05] Ana: text` and a newline, quoted and on one line, so that no
-    text in a message can pass for another message. Each part is a list of (index, piece): the
-    index of a line and the line or a piece of it. A line that is too long is split at the ends of
-    sentences, a longer sentence between characters; the following pieces are marked as continued.
-    Raises ValueError for a limit without room for text beside the time and speaker of a line.
+    Each line is rendered as `[2026-11-21 14:05] Ana: text` and a newline. The text is quoted and
+    put on one line, so that it cannot imitate another message. A part is a list of pairs (index of
+    the line, rendered line or piece of it). A line that is too long is split at the ends of
+    sentences, and a sentence that is too long is split between characters; all pieces except the
+    first are marked as continued. Raises ValueError if `limit` leaves no room for text beside time
+    and speaker.
     """
     parts: list[list[tuple[int, str]]] = []
     room = 0
     for place, line in enumerate(lines):
         for piece in _pieces(line, limit):
-            # Exact, since every piece ends in a newline and starts with a bracket.
+            # The sum is exact, because every piece starts with a bracket and ends in a newline.
             length = token_counting.count(piece)
             if length > room:
                 parts.append([])
@@ -69,7 +70,7 @@ def split_lines(lines: Sequence[TranscriptLine], limit: int) -> list[list[tuple[
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of `text`, each with the space after it: joined they are the text."""
+    """Yield the sentences of `text` with the space after them. Joined, they are the whole text."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
         if _ends(text, start, end):
@@ -80,14 +81,14 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def count_words(text: str) -> int:
-    """Count the words of `text`: runs between spaces, or two characters in unspaced scripts."""
-    # Rounded up, so that a text never has more words than its parts together.
+    """Count the words of `text`. Scripts without spaces count one word for two characters."""
+    # Rounded up, so that a text never has more words than its parts in total.
     return len(text.split()) + (len(_UNSPACED.findall(text)) + 1) // 2
 
 
 def shorten(text: str, max_words: int) -> str:
     """Cut the line `text` to at most `max_words` words, between words, and add an ellipsis."""
-    # A single word may have any length, so the number of characters is limited too.
+    # Also limit the characters, because a single word may have any length.
     cut = text[: max_words * _MAX_CHARS_PER_WORD]
     while count_words(cut) > max_words:
         head, space, _ = cut.rpartition(" ")
@@ -102,7 +103,7 @@ def shorten(text: str, max_words: int) -> str:
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
     if end[0].startswith(".") and text[end.end() : end.end() + 1].islower():
         return False
-    # The longest abbreviation is shorter than 12 characters.
+    # All abbreviations are shorter than 12 characters.
     return not _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()])
 
 
@@ -139,7 +140,9 @@ def _fits(prefix: str, text: str, limit: int) -> bool:
 
 
 def _head(prefix: str, text: str, limit: int) -> str:
-    """Return as much of `text` as fits a piece with `prefix`, cut after a space if there is one."""
+    """Return as much of `text` as fits into a piece with `prefix`, cut after a space if
+    possible.
+    """
     room = limit - token_counting.count(f"{prefix}\n")
     head = token_counting.truncate(text[: limit * _MAX_CHARS_PER_TOKEN], room)
     while head and not _fits(prefix, head, limit):

@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")
-        parser.add_argument("--json", action="store_true", help="as JSON, shares from 0 to 1")
+        parser.add_argument("--json", action="store_true", help="print JSON, shares from 0 to 1")
 
     def handle(self, *args, **options) -> None:
         slug = options["project"]

@@ -1,4 +1,4 @@
-"""Management command: measure quality and speed of recall on labelled conversations."""
+"""Management command: measure the quality and speed of recall on labelled conversations."""
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
@@ -26,7 +26,7 @@ def budgets(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 1:
-        raise ArgumentTypeError("numbers of tokens separated by commas, such as 500,1000")
+        raise ArgumentTypeError("use numbers of tokens separated by commas, such as 500,1000")
     return numbers
 
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
         parser.add_argument("--budgets", type=budgets, default=[500, 1000, 2000, 4000])
         parser.add_argument(
-            "--floor", action="store_true", help="also measure an unfitted ranker in the same run"
+            "--floor", action="store_true", help="also measure a ranker without fitted weights"
         )
         parser.add_argument(
             "--leave-out",
@@ -50,7 +50,9 @@ class Command(BaseCommand):
             f"“{EACH_CONVERSATION}” measures each conversation with weights fitted on the others",
         )
         parser.add_argument(
-            "--fit", action="store_true", help="fit weights on all files, measure and print them"
+            "--fit",
+            action="store_true",
+            help="fit weights on all files, then measure and print them",
         )
         parser.add_argument(
             "--json", action="store_true", dest="as_json", help="the figures as JSON"
@@ -88,7 +90,7 @@ class Command(BaseCommand):
     def _rankings(
         self, evaluation: Evaluation, options: Mapping[str, Any]
     ) -> dict[str, list[tuple[Mapping[str, float], Sequence[RankedQuestion]]]]:
-        """Return the questions of each set to measure, with the weights to rank them by."""
+        """Return, for each set to measure, pairs of weights and the questions to rank with them."""
         sets, names, left_out = evaluation.questions, list(WEIGHTS), options["leave_out"]
         if left_out == EACH_CONVERSATION:
             return {
@@ -115,7 +117,7 @@ class Command(BaseCommand):
         return {name: [(weights, questions)] for name, questions in sets.items()}
 
     def _make_tables(self) -> None:
-        """Create the tables of an empty database; never change those of an existing one."""
+        """Create the tables of an empty database. Never change the tables of a database in use."""
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing and executor.loader.applied_migrations:

@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--project", metavar="SLUG", required=True)
-        parser.add_argument("--user", metavar="NAME", help="only this user's own data")
+        parser.add_argument("--user", metavar="NAME", help="export only this user's own data")
 
     def handle(self, *, file: Path, project: str, user: str | None, **options) -> None:
         source = find_project(project)

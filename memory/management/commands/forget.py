@@ -1,4 +1,4 @@
-"""Management command: forget for good, as the API does."""
+"""Management command: forget permanently, like the API."""
 
 import json
 from argparse import ArgumentParser
@@ -15,7 +15,7 @@ from projects.core.errors import DomainError
 
 
 class Command(BaseCommand):
-    help = "Forget for good, and print the receipt as JSON. Conditions are AND-ed."
+    help = "Forget permanently, and print the receipt as JSON. Conditions are combined with AND."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", required=True)
@@ -28,22 +28,24 @@ class Command(BaseCommand):
             metavar="ID",
             type=UUID,
             dest="upload",
-            help="its chats, with all later messages in them",
+            help="the chats of this import, with all later messages in them",
         )
         parser.add_argument(
-            "--user", metavar="NAME", help="messages of this user, with the replies"
+            "--user", metavar="NAME", help="the messages of this user and the replies to them"
         )
         parser.add_argument("--before", metavar="ISO8601", type=instant)
         parser.add_argument(
-            "--sources", action="store_true", help="with --entry or --fact: its messages, too"
+            "--sources",
+            action="store_true",
+            help="with --entry or --fact: also the source messages",
         )
         parser.add_argument(
             "--replies",
             action="store_true",
-            help="also the replies whose prompt contained any of it",
+            help="also the replies whose prompt contained deleted text",
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="print the receipt and change nothing"
+            "--dry-run", action="store_true", help="print the receipt, but change nothing"
         )
 
     def handle(self, *args, **options) -> None:

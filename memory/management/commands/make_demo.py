@@ -21,5 +21,5 @@ class Command(BaseCommand):
         administrators = get_user_model().objects.filter(is_superuser=True)
         user = find_user(owner) if owner is not None else administrators.order_by("pk").first()
         if user is None:
-            raise CommandError("There is no administrator to own it; name an --owner.")
+            raise CommandError("There is no administrator who could own it; use --owner.")
         self.stdout.write(demo.create_demo(user).slug)

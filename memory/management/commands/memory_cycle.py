@@ -1,4 +1,6 @@
-"""One whole memory cycle in the foreground, for cron, for tests and for a first import."""
+"""Management command: run a complete memory cycle in the foreground, for cron, tests and
+imports.
+"""
 
 import sys
 from argparse import ArgumentParser
@@ -11,7 +13,7 @@ from projects.command_arguments import find_project
 
 
 def instant(text: str) -> datetime:
-    """An ISO 8601 time; without a zone it is UTC."""
+    """Parse an ISO 8601 time. Without an offset, it is in UTC."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from projects.command_arguments import find_project, find_user
 
 class Command(BaseCommand):
     help = (
-        "Update the chunks of all sessions, and add missing vectors. Correct chunks are not "
-        "written again. It can be stopped and repeated, beside a running server."
+        "Update the chunks of all sessions, and add missing vectors. Chunks that are up to date "
+        "are not written again. It can run beside a server, and can be stopped and repeated."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--embedder",
             action="store_true",
-            help="only the vectors: adds those of the current embedder, then removes those of "
-            "others",
+            help="update only the vectors: add those of the current embedder, then remove those "
+            "of other embedders",
         )
 
     def handle(self, *, project: str | None, user: str | None, embedder: bool, **_) -> None:

@@ -8,13 +8,15 @@ from chat import attachments
 from chat.attachments import file_removal
 from chat.conversations import sessions, titles
 from chat.importers import jobs
+from chat.providers import limits
 from chat.streaming import live_replies
 
 
 @shared_task
 def sweep_interrupted() -> None:
-    """Finalise replies whose process has ended. Runs every half minute."""
+    """Finalise replies whose process has ended, and book their calls. Runs every half minute."""
     live_replies.sweep_interrupted()
+    limits.end_expired()
 
 
 @shared_task

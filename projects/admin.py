@@ -22,9 +22,11 @@ from projects.models import (
     Membership,
     Project,
     ServerModels,
+    SpendingLimit,
     SpentInvitation,
     Token,
 )
+from projects.models.limits import AMOUNTS
 from projects.signals import member_added, member_removed, role_changed
 
 # Registered again below.
@@ -229,6 +231,16 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
     date_hierarchy = "created_at"
     search_fields = ("user__username", "project__slug")
     fields = ("created_at", "user", "project", "status", "made")
+
+
+@admin.register(SpendingLimit)
+class SpendingLimitAdmin(admin.ModelAdmin):
+    """What projects, users, tokens and members of groups may use in a day and a month."""
+
+    list_display = ("__str__", *AMOUNTS)
+    list_select_related = ("project", "user", "token__user", "group")
+    autocomplete_fields = ("project", "user", "token", "group")
+    search_fields = ("project__slug", "user__username", "group__name")
 
 
 @admin.register(Bucket)

@@ -176,6 +176,16 @@ def quick_passwords(settings) -> None:
 
 
 @pytest.fixture(autouse=True)
+def limits_and_prices_are_known(monkeypatch) -> None:
+    """There are none until a test saves one: reading that now and then would be a query more."""
+    from chat.providers import limits, prices
+
+    for module, name, empty in ((limits, "_any_limit", False), (prices, "_set_prices", {})):
+        monkeypatch.setattr(module, "CACHE_S", math.inf)
+        monkeypatch.setattr(module, name, (1.0, empty))
+
+
+@pytest.fixture(autouse=True)
 def visits_are_noted(monkeypatch) -> None:
     """They are not: the first page that a browser asks for would take more queries than others."""
     from projects.accounts import browser_sessions

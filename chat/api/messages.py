@@ -44,6 +44,8 @@ from chat.api.sessions import session_response
 from chat.attachments import ImageRejectedError, claim_uploads
 from chat.conversations import edits, messages
 from chat.models import Message, MessageRevision, Role, Session, Status
+from chat.providers import limits
+from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.sse import LAST_EVENT_ID, MEDIA_TYPE
 from projects.api.idempotency import idempotent
@@ -110,6 +112,7 @@ class MessageListView(generics.ListAPIView):
             if not data["reply"]:
                 message = _record(session, request.user, images, **data)
                 return answer_without_reply(request, message, has_images=bool(images))
+            limits.require_room(session.project, Payer.of(request))
             message, reply = messages.ask(session, data["content"], request.user, images)
         except ImageRejectedError as error:
             raise ValidationError({"attachments": [str(error)]}) from error
@@ -223,6 +226,7 @@ class RegenerateView(APIView):
         serializer = RegenerateSerializer(data=request.data, context={"project": project})
         serializer.is_valid(raise_exception=True)
         model = serializer.validated_data.get("model", "")
+        limits.require_room(project, Payer.of(request))
         message, reply = edits.regenerate(old_reply, model)
         return answer(request, message, reply)
 
@@ -242,6 +246,7 @@ class RerunView(APIView):
         serializer = ContentSerializer(data=request.data, context={"message": message})
         serializer.is_valid(raise_exception=True)
         content = serializer.validated_data["content"]
+        limits.require_room(message.session.project, Payer.of(request))
         new_message, reply = edits.rerun(message, content, request.user)
         return answer(request, new_message, reply)
 

@@ -22,7 +22,7 @@ from chat.openai_api.transcript import TranscriptMessage, parse_transcript
 from chat.prompt import history
 from chat.prompt.builder import REPLY_SHARE, context_tokens
 from chat.prompt.sections import CLIENT_SYSTEM_SHARE
-from chat.providers import ReplyOptions
+from chat.providers import ReplyOptions, limits
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.live_replies import LiveReply
@@ -98,6 +98,7 @@ class ChatCompletionView(OpenAIView):
         params = schemas.validate_request(request.data)
         name = schemas.session_name(request)
         project = _get_writable_project(request, params["model"])
+        limits.require_room(project, Payer.of(request))
         transcript = parse_transcript(params["messages"])
         key = SessionKey(project, request.user, name) if name else None
         session = key.find_session() if key else None

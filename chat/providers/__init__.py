@@ -1,8 +1,10 @@
 """Model providers. `get_provider` returns the one behind a model name."""
 
+import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +26,12 @@ from chat.providers.base import (
     ReplyOptions,
     Thought,
 )
+from projects.core import token_counting
+from projects.core.database import in_thread
 
 if TYPE_CHECKING:
     from chat.models import ModelProvider
-    from chat.providers.booking import Account
+    from chat.providers.booking import Account, Booking
     from projects.models import Project
 
 __all__ = [
@@ -95,8 +99,9 @@ class MeasuredProvider:
         self, prompt: Sequence[PromptMessage], options: ReplyOptions = ReplyOptions()
     ) -> AsyncIterator[Delta | Thought | Finished]:
         pieces: list[str] = []
+        booking, options = await self._begin_stream(prompt, options)
         measured = metrics.measure_call(self.model, self.kind)
-        with measured as call, self._booked(prompt, pieces) as book:
+        with measured as call, self._booked(booking, prompt, pieces) as book:
             # The provider's stream is a generator, which must be closed together with this one.
             stream: Any = self.provider.stream(prompt, options)
             async with aclosing(stream) as events:
@@ -114,22 +119,61 @@ class MeasuredProvider:
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
     ) -> Completion:
-        with metrics.measure_call(self.model, self.kind) as call, self._booked(prompt) as book:
+        booking = None
+        if self.account is not None and self.account.limits:
+            booking = self.account.reserve(self.model, prompt, max_tokens)
+            max_tokens = booking.max_output or max_tokens
+        elif self.account is not None:
+            booking = self.account.begin(self.model)
+        measured = metrics.measure_call(self.model, self.kind)
+        with measured as call, self._booked(booking, prompt) as book:
             completion = self.provider.complete(prompt, max_tokens, schema)
             completion = replace(completion, finished=book(completion.finished))
             call.record_success(completion.finished)
             return completion
 
+    async def _begin_stream(
+        self, prompt: Sequence[PromptMessage], options: ReplyOptions
+    ) -> "tuple[Booking | None, ReplyOptions]":
+        """Begin the booking of a stream. Return it, and the options with the most that the model
+        may write, if a limit concerns the call. Raises `SpendingLimitError`.
+        """
+        if self.account is None:
+            return None, options
+        if not self.account.limits:
+            return self.account.begin(self.model), options
+        from chat.prompt.builder import REPLY_SHARE, context_tokens
+
+        default = int(context_tokens(self.model) * REPLY_SHARE)
+        max_output = options.settings.get("max_tokens") or default
+        declared = [*options.own_tools, *options.openai_params.get("tools", ())]
+        tool_tokens = token_counting.count(json.dumps(declared)) if declared else 0
+        reserving = asyncio.create_task(
+            in_thread(self.account.reserve, self.model, prompt, max_output, tool_tokens)
+        )
+        try:
+            booking = await asyncio.shield(reserving)
+        except asyncio.CancelledError as error:
+            # The thread goes on, and nothing may stay reserved.
+            with suppress(ProviderError):
+                (await reserving).fail(error, ())
+            raise
+        return booking, replace(
+            options, settings={**options.settings, "max_tokens": booking.max_output}
+        )
+
     @contextmanager
     def _booked(
-        self, prompt: Sequence[PromptMessage], pieces: Sequence[str] = ()
+        self,
+        booking: "Booking | None",
+        prompt: Sequence[PromptMessage],
+        pieces: Sequence[str] = (),
     ) -> Iterator[Callable[[Finished], Finished]]:
         """Book the call inside the block. The block passes `Finished` to the function, which
         returns it with the price that an administrator set. `pieces` is the text so far.
         """
         from chat.providers import prices
 
-        booking = None if self.account is None else self.account.begin(self.model)
         is_open = True
 
         def book(finished: Finished) -> Finished:
@@ -162,6 +206,8 @@ def get_provider(name: str, kind: str, account: "Account | None" = None) -> Prov
     from chat.providers.pydantic_ai import PydanticAIProvider
 
     prices.load()
+    if account is not None:
+        account.find_limits()
     return MeasuredProvider(PydanticAIProvider(name, server_of(name)), name, kind, account)
 
 

@@ -6,33 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
 
 from chat.models import ANSWERED, Call, CallKind, Message
 from chat.prompt.types import PromptMessage
-from chat.providers import prices
+from chat.providers import limits, prices
 from chat.providers.base import Finished, ProviderError
+from chat.providers.limits import Payer
 from projects.core import token_counting
+from projects.models import SpendingLimit
 
 CANCELLED = "cancelled"
 INTERRUPTED = "interrupted"
+# What a message takes in a prompt beside its text.
+MESSAGE_TOKENS = 4
 # The columns that change after a call was inserted.
 RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cost", "outcome")
-
-
-class Payer(NamedTuple):
-    """The user who requested a call, and the public id of their API token."""
-
-    user_id: Any = None
-    token_id: UUID | None = None
-
-    @classmethod
-    def of(cls, request: Any) -> "Payer":
-        token = getattr(request, "auth", None)
-        return cls(request.user.pk, None if token is None else token.public_id)
 
 
 @dataclass
@@ -51,12 +42,41 @@ class Account:
     message_id: UUID | None = None
     in_advance: bool = False
     calls: list[Call] = field(default_factory=list)
+    # The limits that concern the calls. With any, `reserve` replaces `begin`.
+    limits: list[SpendingLimit] = field(default_factory=list)
+
+    def find_limits(self) -> None:
+        """Read the limits that concern the calls. No query if the server has no limit."""
+        self.limits = limits.limits_for(self.project_id, self.payer) if limits.is_any() else []
 
     def begin(self, model: str) -> "Booking":
         """Add a call of `model` that begins now. It may write: call it in a thread if
         `in_advance`.
         """
-        call = Call(
+        call = self._new_call(model)
+        if self.in_advance:
+            call.save(force_insert=True)
+        self.calls.append(call)
+        return Booking(call)
+
+    def reserve(
+        self, model: str, prompt: Sequence[PromptMessage], max_output: int, tool_tokens: int = 0
+    ) -> "Booking":
+        """Add a call of `model` that begins now, and reserve its tokens. It writes: call it in a
+        thread. Raises `SpendingLimitError`.
+        """
+        # Calls that have ended no longer need what they have reserved.
+        ended = [call for call in self.calls if call.outcome]
+        settle(ended)
+        self.calls[:] = [call for call in self.calls if not call.outcome]
+        call = self._new_call(model)
+        tokens = sum(message.tokens + MESSAGE_TOKENS for message in prompt) + tool_tokens
+        output = limits.reserve(call, self.limits, self.payer, tokens, max_output)
+        self.calls.append(call)
+        return Booking(call, output)
+
+    def _new_call(self, model: str) -> Call:
+        return Call(
             project_id=self.project_id,
             user_id=self.payer.user_id,
             token_id=self.payer.token_id,
@@ -66,10 +86,6 @@ class Account:
             message_id=self.message_id,
             started_at=timezone.now(),
         )
-        if self.in_advance:
-            call.save(force_insert=True)
-        self.calls.append(call)
-        return Booking(call)
 
     def settle(self) -> None:
         """Write the calls so far; a second time changes nothing."""
@@ -110,9 +126,12 @@ def settle(calls: Iterable[Call]) -> None:
 
 @dataclass
 class Booking:
-    """A call in progress. One of the three methods ends it."""
+    """A call in progress. `succeed` or `fail` ends it. `max_output` is what is reserved for the
+    answer.
+    """
 
     call: Call
+    max_output: int | None = None
     _began: float = field(default_factory=time.monotonic)
 
     def succeed(self, finished: Finished) -> None:
@@ -132,6 +151,7 @@ class Booking:
         else:
             self._end(f"Strata itself failed ({type(error).__name__}).")
         finished = getattr(error, "finished", None)
+        self.call.input_tokens = 0
         if finished is not None:
             self._count(finished)
         elif text or self.call.outcome == CANCELLED:
@@ -155,11 +175,20 @@ class Booking:
 def lost_calls(reply: Message) -> list[Call]:
     """Return the booking of a reply whose process died: the text that the model had written.
 
-    It has the id of the reply, so that the process replaces it if it is alive after all.
+    The process replaces it if it is alive after all: the call was reserved, or has the id of the
+    reply.
     """
+    reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
+    if calls := list(reserved.order_by("started_at")):
+        for call in calls:
+            call.outcome = INTERRUPTED
+        calls[-1].output_tokens = token_counting.count(reply.text)
+        for call in calls:
+            call.cost = prices.cost(call.model, call.input_tokens, 0, call.output_tokens)
+        return calls
     if not reply.text:
         return []
-    model = reply.session.project.chat_model_name
+    model = reply.model or reply.session.project.chat_model_name
     tokens = token_counting.count(reply.text)
     return [
         Call(

@@ -3,6 +3,9 @@
 import time
 from decimal import Decimal
 
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+
 from chat.models import ModelPrice
 
 # A change in the admin reaches all processes after this time.
@@ -22,7 +25,8 @@ LISTED_PROVIDERS = {
 _set_prices: tuple[float, dict[str, ModelPrice]] = (0.0, {})
 
 
-def forget_cached() -> None:
+@receiver([post_save, post_delete], sender=ModelPrice)
+def forget_cached(**_: object) -> None:
     """Read the prices again at the next call of this process."""
     global _set_prices
     _set_prices = (0.0, {})

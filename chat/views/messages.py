@@ -13,6 +13,8 @@ from chat.conversations import edits
 from chat.forms import EditForm
 from chat.links import latest_url, message_url
 from chat.models import Message
+from chat.providers import limits
+from chat.providers.booking import Payer
 from chat.streaming import live_replies, sse
 from chat.streaming.poller import StreamGrant, require_free_stream
 from chat.templatetags.markup import markdown
@@ -56,6 +58,7 @@ def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
     """Begin another reply to the same message. The new reply becomes active."""
     reply = permissions.message_for_writing(request.user, pk)
     permissions.require_open(reply.session)
+    limits.require_room(reply.session.project, Payer.of(request))
     try:
         _message, sibling = edits.regenerate(reply)
     except ConflictError as error:
@@ -129,6 +132,7 @@ def rerun(request: HttpRequest, pk) -> HttpResponseBase:
         if presenters.accepts_events(request):
             return JsonResponse({"detail": next(iter(form.errors.values()))[0]}, status=400)
         return _render_editor(request, message, form, status=400)
+    limits.require_room(message.session.project, Payer.of(request))
     try:
         messages = edits.rerun(message, form.cleaned_data["content"], request.user)
     except ConflictError as error:

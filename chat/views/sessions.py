@@ -33,6 +33,7 @@ from chat.forms import (
 from chat.links import latest_url, message_url, session_url
 from chat.models import Message, Session, SessionStatus
 from chat.prompt.preview import preview
+from chat.providers import limits
 from chat.providers.booking import Payer
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
@@ -72,6 +73,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     form = NewChatForm(request.POST, request.FILES)
     if not form.is_valid():
         return _render_project(request, membership(request.user, slug), form, status=400)
+    limits.require_room(project, Payer.of(request))
     try:
         with transaction.atomic():
             chat_session = Session.objects.create(
@@ -125,6 +127,7 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     permissions.require_open(chat_session)
     form = MessageForm(request.POST, request.FILES)
     if form.is_valid():
+        limits.require_room(chat_session.project, Payer.of(request))
         try:
             return presenters.answer(request, [*form.post(chat_session, request.user)])
         except attachments.ImageRejectedError as error:
@@ -321,6 +324,7 @@ def _render_session(
     context |= {
         "turns": turns,
         "usage": presenters.usage(chat_session),
+        "limit_warnings": limits.warnings(chat_session.project, Payer.of(request)),
         "through": through,
         "is_streaming": any(not turn.message.is_final for turn in turns),
         "form": form,

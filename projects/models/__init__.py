@@ -3,6 +3,7 @@
 from projects.core.models import ProjectScopedModel, delete_rows, in_project
 from projects.models.idempotency import IdempotencyKey
 from projects.models.invitations import Invitation, InvitationStatus, SpentInvitation
+from projects.models.limits import SpendingLimit
 from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project, validate_model_name
 from projects.models.server import ServerModels
@@ -19,6 +20,7 @@ __all__ = [
     "Project",
     "ProjectScopedModel",
     "ServerModels",
+    "SpendingLimit",
     "SpentInvitation",
     "Token",
     "delete_rows",

@@ -11,20 +11,12 @@ from chat.conversations import generation
 from chat.conversations.messages import ask
 from chat.conversations.titles import write_title
 from chat.models import Call, Message, ModelPrice, Session, Status
-from chat.providers import prices
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from projects.models import Token
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def fresh_prices():
-    prices.forget_cached()
-    yield
-    prices.forget_cached()
 
 
 @pytest.fixture

@@ -530,6 +530,7 @@ def test_a_result_tells_how_much_came(small, owner):
 LEFT_OUT = {
     "projects.Membership": "The importing server decides who may do what; --members adds them.",
     "projects.Token": "It gives access to this server.",
+    "projects.SpendingLimit": "What may be used on this server.",
     "projects.Invitation": "It gives access to this server.",
     "projects.SpentInvitation": "It belongs to a link to this server.",
     "projects.Bucket": "A rate limit of this server.",

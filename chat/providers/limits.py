@@ -1,0 +1,308 @@
+"""Limits of what model calls may cost, exact for any number of concurrent requests.
+
+A call that a limit concerns reserves its tokens before the request, under a lock of the limit's
+row: those of the prompt, and the most that the model may write. The end of the call replaces the
+reservation by what was used. The reservation of a process that died ends with its lease.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, DecimalField, F, Q, Sum, Value, When
+from django.db.models.functions import Coalesce, Now
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
+from django.utils import formats, timezone
+from django.utils.translation import gettext, gettext_noop
+
+from chat.models import Call
+from chat.providers import prices
+from chat.providers.base import ProviderError
+from projects.models import Project, SpendingLimit
+
+# A new limit reaches all processes after this time. Without any limit, a reply needs no query.
+CACHE_S = 5.0
+# Longer than the longest request.
+LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
+# An answer with less room than this is not begun.
+MIN_OUTPUT_TOKENS = 200
+# From this part of a limit on, people are warned.
+WARNING_SHARE = Decimal("0.8")
+# When the rest of a limit is reserved by replies in progress, one of them may end soon.
+RESERVED_RETRY_S = 15
+ZERO = Decimal(0)
+
+SUBJECT_NAMES = {
+    "project": gettext_noop("this project"),
+    "user": gettext_noop("your account"),
+    "token": gettext_noop("this API token"),
+    "group": gettext_noop("your group"),
+}
+_RESERVED = Q(outcome="", reserved_until__gt=Now())
+# What was used, and what is reserved, by unit.
+_COLUMNS: dict[str, tuple[Any, Any]] = {
+    "tokens": (F("input_tokens") + F("output_tokens"), F("reserved_tokens")),
+    "dollars": (F("cost"), F("reserved_cost")),
+}
+
+_any_limit: tuple[float, bool] = (0.0, False)
+
+
+class Payer(NamedTuple):
+    """The user who requested a call, and the public id of their API token."""
+
+    user_id: Any = None
+    token_id: UUID | None = None
+
+    @classmethod
+    def of(cls, request: Any) -> "Payer":
+        token = getattr(request, "auth", None)
+        return cls(request.user.pk, None if token is None else token.public_id)
+
+
+class SpendingLimitError(ProviderError):
+    """A limit is used up, or reserved by replies in progress. No other model answers instead."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One amount of a limit, and how much of it is used and reserved. `unit` is "tokens" or
+    "dollars", `period` "day" or "month".
+    """
+
+    subject: str
+    unit: str
+    period: str
+    maximum: Decimal
+    used: Decimal
+    reserved: Decimal
+    resets_at: datetime
+
+    @property
+    def left(self) -> Decimal:
+        return self.maximum - self.used - self.reserved
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.used >= self.maximum
+
+    @property
+    def is_nearly_used_up(self) -> bool:
+        return self.used >= self.maximum * WARNING_SHARE
+
+    @property
+    def percent(self) -> int:
+        return 100 if not self.maximum else min(100, int(100 * self.used / self.maximum))
+
+    @property
+    def name(self) -> str:
+        return gettext(SUBJECT_NAMES[self.subject])
+
+    @property
+    def opens(self) -> str:
+        """The time when it opens again, with the zone."""
+        day = formats.date_format(self.resets_at, "DATE_FORMAT")
+        return f"{day}, {self.resets_at:%H:%M} {self.resets_at.tzname()}"
+
+    @property
+    def amount(self) -> str:
+        """The limit in words, such as “100,000 tokens a day”."""
+        number = formats.number_format(self.maximum.normalize(), use_l10n=True, force_grouping=True)
+        if self.unit == "dollars":
+            number = f"${self.maximum:.2f}"
+        return {
+            ("tokens", "day"): gettext("%(number)s tokens a day"),
+            ("tokens", "month"): gettext("%(number)s tokens a month"),
+            ("dollars", "day"): gettext("%(number)s a day"),
+            ("dollars", "month"): gettext("%(number)s a month"),
+        }[self.unit, self.period] % {"number": number}
+
+    def error(self) -> SpendingLimitError:
+        """Return the error for a call that does not fit."""
+        context = {"who": self.name, "amount": self.amount, "time": self.opens}
+        if self.reserved and not self.is_used_up:
+            message = gettext(
+                "Replies in progress have reserved the rest of the limit of %(who)s (%(amount)s). "
+                "Try again in a moment. At the latest, the limit opens again on %(time)s."
+            )
+            wait: float = RESERVED_RETRY_S
+        else:
+            message = gettext(
+                "The limit of %(who)s is used up: %(amount)s. It opens again on %(time)s."
+            )
+            wait = max(1.0, (self.resets_at - timezone.now()).total_seconds())
+        return SpendingLimitError(message % context, wait, status=429, code="spending_limit")
+
+
+def is_any() -> bool:
+    """Check whether the server has any limit, at most CACHE_S ago. It may read the database."""
+    global _any_limit
+    read_at, answer = _any_limit
+    if not read_at or time.monotonic() - read_at > CACHE_S:
+        answer = SpendingLimit.objects.exists()
+        _any_limit = (time.monotonic(), answer)
+    return answer
+
+
+@receiver([post_save, post_delete], sender=SpendingLimit)
+def forget_cached(**_: Any) -> None:
+    global _any_limit
+    _any_limit = (0.0, False)
+
+
+def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
+    """Return the limits that concern a call of `payer` in the project."""
+    own = Q(project=project_id)
+    if payer.user_id is not None:
+        own |= Q(user=payer.user_id) | Q(group__user=payer.user_id)
+    if payer.token_id is not None:
+        own |= Q(token=payer.token_id)
+    limits = list(SpendingLimit.objects.filter(own).order_by("pk").distinct())
+    if any(limit.user_id is not None for limit in limits):
+        limits = [limit for limit in limits if limit.group_id is None]
+    return limits
+
+
+def budgets(limit: SpendingLimit, payer: Payer) -> list[Budget]:
+    """Return the amounts of a limit with what is used of them. One query, none without amounts."""
+    subject = next(name for name in SUBJECT_NAMES if getattr(limit, f"{name}_id") is not None)
+    project = limit.project if subject == "project" else None
+    calls = Call.objects.order_by()
+    if project is not None:
+        calls = calls.filter(project=project)
+    elif subject == "token":
+        calls = calls.filter(token_id=payer.token_id)
+    else:
+        calls = calls.filter(user=payer.user_id)
+    spans = _spans(timezone.get_default_timezone() if project is None else project.zone)
+    amounts = [
+        (unit, period, Decimal(maximum))
+        for unit in ("tokens", "dollars")
+        for period in spans
+        if (maximum := getattr(limit, f"{unit}_per_{period}")) is not None
+    ]
+    if not amounts:
+        return []
+    sums: dict[str, Any] = {}
+    for unit, period, _maximum in amounts:
+        within = Q(started_at__gte=spans[period][0])
+        used, reserved = _COLUMNS[unit]
+        sums[f"{unit}_{period}_used"] = _sum(used, within & ~_RESERVED)
+        sums[f"{unit}_{period}_reserved"] = _sum(reserved, within & _RESERVED)
+    first = min(spans[period][0] for _unit, period, _maximum in amounts)
+    row = calls.filter(started_at__gte=first).aggregate(**sums)
+    return [
+        Budget(
+            subject,
+            unit,
+            period,
+            maximum,
+            row[f"{unit}_{period}_used"],
+            row[f"{unit}_{period}_reserved"],
+            spans[period][1],
+        )
+        for unit, period, maximum in amounts
+    ]
+
+
+def _sum(value: Any, condition: Q) -> Any:
+    counted = Case(When(condition, then=value), default=Value(0), output_field=_DECIMAL)
+    return Coalesce(Sum(counted, output_field=_DECIMAL), Value(ZERO), output_field=_DECIMAL)
+
+
+_DECIMAL = DecimalField(max_digits=30, decimal_places=6)
+
+
+def _spans(zone: tzinfo) -> dict[str, tuple[datetime, datetime]]:
+    """Return the begin and the end of the present day and month in `zone`."""
+    now = timezone.localtime(timezone=zone)
+    today = now.date()
+    month = today.replace(day=1)
+    next_month = (month + timedelta(days=32)).replace(day=1)
+
+    def midnight(day: Any) -> datetime:
+        return datetime(day.year, day.month, day.day, tzinfo=zone)
+
+    return {
+        "day": (midnight(today), midnight(today + timedelta(days=1))),
+        "month": (midnight(month), midnight(next_month)),
+    }
+
+
+def all_budgets(project_id: Any, payer: Payer) -> Iterator[Budget]:
+    for limit in limits_for(project_id, payer):
+        yield from budgets(limit, payer)
+
+
+def require_room(project: Project, payer: Payer) -> None:
+    """Raise `SpendingLimitError` if a limit is used up, before anything is written."""
+    if not is_any():
+        return
+    for budget in all_budgets(project.pk, payer):
+        if budget.is_used_up:
+            raise budget.error()
+
+
+def warnings(project: Project, payer: Payer) -> list[Budget]:
+    """Return the limits of which 80 percent are used. No query if the server has no limit."""
+    if not is_any():
+        return []
+    return [item for item in all_budgets(project.pk, payer) if item.is_nearly_used_up]
+
+
+def reserve(
+    call: Call, limits: list[SpendingLimit], payer: Payer, input_tokens: int, max_output: int
+) -> int:
+    """Insert `call` with a reservation, and return the output tokens that it may use: at most
+    `max_output`. Raises `SpendingLimitError`.
+    """
+    with transaction.atomic():
+        # The lock makes one call after the other check and reserve. The sums are read by later
+        # statements, which see what the holders of the lock before have committed.
+        rows = SpendingLimit.objects.select_for_update(no_key=True, of=("self",))
+        locked = rows.filter(pk__in=[limit.pk for limit in limits]).order_by("pk")
+        output = max_output
+        for limit in locked.select_related("project"):
+            for budget in budgets(limit, payer):
+                output = min(output, _fitting_output(budget, call.model, input_tokens, max_output))
+        # If the process dies, this is what is known.
+        call.input_tokens = input_tokens
+        call.reserved_tokens = input_tokens + output
+        call.reserved_cost = prices.cost(call.model, input_tokens, 0, output)
+        call.reserved_until = Now() + LEASE  # type: ignore[assignment]
+        call.save(force_insert=True)
+    return output
+
+
+def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: int) -> int:
+    """Return the output tokens that fit. Raises `SpendingLimitError` if they are too few."""
+    if budget.unit == "tokens":
+        fitting = int(budget.left) - input_tokens
+    else:
+        fixed, rate = prices.cost(model, input_tokens, 0, 0), prices.cost(model, 0, 0, 1_000_000)
+        if fixed is None or rate is None:
+            # A call without a known price costs nothing.
+            if budget.is_used_up:
+                raise budget.error()
+            return max_output
+        left = budget.left - fixed
+        if left <= 0:
+            raise budget.error()
+        fitting = math.floor(left * 1_000_000 / rate) if rate else max_output
+    if fitting < min(MIN_OUTPUT_TOKENS, max_output):
+        raise budget.error()
+    return fitting
+
+
+def end_expired() -> int:
+    """Book the reserved calls whose process died as interrupted; return how many."""
+    expired = Call.objects.filter(outcome="", reserved_until__lt=Now())
+    return expired.update(outcome="interrupted", cost=None)

@@ -1,0 +1,258 @@
+"""Limits of tokens and money hold for any number of replies at once, and open again."""
+
+import asyncio
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
+
+from chat.conversations import generation
+from chat.conversations.messages import ask
+from chat.models import Call, Message, ModelPrice, Session, Status
+from chat.providers import Failed, ReplyOptions, limits
+from chat.providers.booking import Payer
+from chat.providers.limits import SpendingLimitError
+from chat.streaming import live_replies
+from projects.models import SpendingLimit, Token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OPTIONS = ReplyOptions(settings={"max_tokens": 300})
+
+
+@pytest.fixture
+def session(project, owner):
+    return Session.objects.create(project=project, creator=owner)
+
+
+async def _events(reply, payer):
+    return [event async for event in generation.stream_reply(reply, options=OPTIONS, payer=payer)]
+
+
+def say(reply, payer) -> list:
+    return async_to_sync(_events)(reply, payer)
+
+
+def used(project, tokens: int = 0, **fields) -> Call:
+    usual = {"kind": "reply", "model": "m", "outcome": "answered", "input_tokens": tokens}
+    return Call.objects.create(project=project, **usual | fields)
+
+
+def test_concurrent_replies_never_exceed_the_limit(project, owner, scripted):
+    """Twelve replies at once against a limit that allows three."""
+    payer = Payer(owner.pk)
+    limit = SpendingLimit.objects.create(project=project, tokens_per_day=10**9)
+    sessions = [Session.objects.create(project=project, creator=owner) for _ in range(13)]
+    replies = [ask(session, "Count, please.", owner)[1] for session in sessions]
+    say(replies[0], payer)
+    first = Call.objects.get()
+    limit.tokens_per_day = first.input_tokens + first.output_tokens + 3 * first.reserved_tokens
+    limit.save()
+    permits = [scripted.dictate("One two three") for _ in range(12)]
+
+    async def all_at_once() -> list:
+        tasks = [asyncio.create_task(_events(reply, payer)) for reply in replies[1:]]
+        while sum(task.done() for task in tasks) < 9:
+            await asyncio.sleep(0.02)
+        for permit in permits:
+            permit.release(3)
+        return await asyncio.gather(*tasks)
+
+    ends = [events[-1] for events in async_to_sync(all_at_once)()]
+    refused = [end for end in ends if isinstance(end, Failed)]
+    assert (len(scripted.requests), len(refused)) == (4, 9)
+    assert all(isinstance(end.error, SpendingLimitError) for end in refused)
+    assert not Call.objects.filter(outcome="").exists()
+    [budget] = limits.all_budgets(project.pk, payer)
+    assert budget.reserved == 0
+    assert budget.used == sum(scripted.counted) - scripted.counted[1]
+    # What the calls did not need of their reservations is free again.
+    scripted.say("Four")
+    _message, reply = ask(sessions[0], "Go on.", owner)
+    assert not isinstance(say(reply, payer)[-1], Failed)
+
+
+def test_the_model_may_write_no_more_than_is_left(session, owner, scripted):
+    used(session.project, 700, user=owner)
+    SpendingLimit.objects.create(user=owner, tokens_per_month=2_000)
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, Payer(owner.pk))
+    call = Call.objects.exclude(reserved_tokens=None).get()
+    assert 700 + call.reserved_tokens <= 2_000
+    [request] = scripted.requests
+    most = request.get("max_tokens") or request["max_completion_tokens"]
+    assert most == 300 == call.reserved_tokens - limits_input(call)
+
+
+def limits_input(call: Call) -> int:
+    return call.reserved_tokens - 300
+
+
+def test_a_dead_process_leaves_no_reservation(session, owner, scripted):
+    SpendingLimit.objects.create(project=session.project, tokens_per_day=10_000)
+    _message, reply = ask(session, "Count.", owner)
+    payer = Payer(owner.pk)
+    call = Call(project=session.project, kind="reply", model="m", message_id=reply.pk, user=owner)
+    limits.reserve(call, limits.limits_for(session.project_id, payer), payer, 100, 5_000)
+    [budget] = limits.all_budgets(session.project_id, payer)
+    assert (budget.used, budget.reserved) == (0, 5_100)
+    Message.objects.filter(pk=reply.pk).update(
+        text="One two", status=Status.STREAMING, heartbeat_at=Now() - timedelta(minutes=1)
+    )
+    live_replies.sweep_interrupted()
+    [budget] = limits.all_budgets(session.project_id, payer)
+    assert (budget.used, budget.reserved) == (102, 0)
+    assert Call.objects.get().outcome == "interrupted"
+
+
+def test_a_reservation_ends_with_its_lease(session, owner):
+    SpendingLimit.objects.create(project=session.project, tokens_per_day=10_000)
+    payer = Payer(owner.pk)
+    call = Call(project=session.project, kind="title", model="m")
+    limits.reserve(call, limits.limits_for(session.project_id, payer), payer, 100, 5_000)
+    Call.objects.update(reserved_until=Now() - timedelta(seconds=1))
+    [budget] = limits.all_budgets(session.project_id, payer)
+    assert (budget.used, budget.reserved) == (100, 0)
+    assert limits.end_expired() == 1
+    assert Call.objects.get().outcome == "interrupted"
+
+
+def test_a_stopped_reply_frees_its_reservation(session, owner, scripted):
+    SpendingLimit.objects.create(project=session.project, tokens_per_day=100_000)
+    permits = scripted.dictate("One two three four five")
+    _message, reply = ask(session, "Count.", owner)
+
+    async def stop() -> None:
+        live = await live_replies.start(reply, Payer(owner.pk))
+        permits.release(2)
+        while not live.text:
+            await live.changed.wait()
+        live.stop()
+        await live_replies.wait_for_all()
+
+    async_to_sync(stop)()
+    [budget] = limits.all_budgets(session.project_id, Payer(owner.pk))
+    assert budget.reserved == 0 < budget.used
+
+
+def test_a_limit_in_money_counts_prices(session, owner, scripted):
+    ModelPrice.objects.create(model="openai-chat:scripted", input_price=1, output_price=1_000)
+    SpendingLimit.objects.create(project=session.project, dollars_per_day=Decimal("0.5"))
+    payer = Payer(owner.pk)
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, payer)
+    call = Call.objects.get()
+    assert Decimal("0.3") <= call.reserved_cost <= Decimal("0.31")
+    assert 0 < call.cost < call.reserved_cost
+    used(session.project, cost=Decimal("0.5"))
+    _message, reply = ask(session, "Count.", owner)
+    assert isinstance(say(reply, payer)[-1].error, SpendingLimitError)
+    assert len(scripted.requests) == 1
+
+
+def test_every_request_of_a_reply_is_reserved(session, owner, scripted):
+    scripted.call(("1", "search_memories", '{"query": "x"}'))
+    scripted.say("Nothing.")
+    SpendingLimit.objects.create(project=session.project, tokens_per_day=100_000)
+    _message, reply = ask(session, "What do you remember?", owner)
+    say(reply, Payer(owner.pk))
+    calls = Call.objects.filter(outcome="answered")
+    assert calls.exclude(reserved_tokens=None).count() == 2 == len(scripted.requests)
+
+
+@pytest.fixture
+def used_up(project, owner) -> SpendingLimit:
+    used(project, 500, user=owner)
+    return SpendingLimit.objects.create(project=project, tokens_per_day=500)
+
+
+def test_the_api_answers_429_with_the_time_when_it_opens(api, owner, session, used_up):
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    response = api(owner).post(url, {"content": "Hello"}, format="json")
+    assert response.status_code == 429
+    assert response.json()["detail"].startswith(
+        "The limit of this project is used up: 500 tokens a day. It opens again on "
+    )
+    assert 0 < int(response.headers["Retry-After"]) <= 86_400
+    assert not Message.objects.exists()
+    # A message without a reply costs nothing.
+    body = {"content": "Hello", "reply": False}
+    assert api(owner).post(url, body, format="json").status_code == 201
+
+
+def test_the_openai_endpoint_answers_429(api, owner, project, used_up, scripted):
+    body = {"model": project.slug, "messages": [{"role": "user", "content": "Hello"}]}
+    response = api(owner).post("/v1/chat/completions", body, format="json")
+    assert response.status_code == 429 and "Retry-After" in response.headers
+    error = response.json()["error"]
+    assert (error["type"], error["code"]) == ("rate_limit_error", "spending_limit")
+    assert scripted.requests == []
+
+
+def test_the_page_shows_the_reason_and_keeps_the_chat(client, owner, session, used_up):
+    client.force_login(owner)
+    url = f"/projects/billing/chats/{session.pk}/messages/"
+    accepts = {"headers": {"accept": "text/event-stream"}}
+    response = client.post(url, {"content": "Hello"}, **accepts)
+    assert response.status_code == 429
+    assert "used up: 500 tokens a day" in response.json()["detail"]
+    page = client.post(url, {"content": "Hello"}, headers={"accept": "text/html"})
+    assert page.status_code == 429 and "500 tokens a day" in page.content.decode()
+    assert not Message.objects.exists()
+
+
+def test_a_limit_of_a_token_concerns_only_its_requests(api, owner, session, scripted):
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    limited, free = api(owner, name="limited"), api(owner, name="free")
+    token = Token.objects.get(name="limited")
+    SpendingLimit.objects.create(token=token, tokens_per_month=500)
+    used(session.project, 500, user=owner, token_id=token.public_id)
+    assert limited.post(url, {"content": "Hello"}, format="json").status_code == 429
+    assert free.post(url, {"content": "Hello"}, format="json").status_code == 201
+
+
+def test_a_users_own_limit_precedes_that_of_a_group(project, owner):
+    group = Group.objects.create(name="interns")
+    owner.groups.add(group)
+    payer = Payer(owner.pk)
+    SpendingLimit.objects.create(group=group, tokens_per_day=5)
+    used(project, 7, user=owner)
+    [budget] = limits.all_budgets(project.pk, payer)
+    assert (budget.subject, budget.maximum, budget.is_used_up) == ("group", 5, True)
+    SpendingLimit.objects.create(user=owner, tokens_per_day=50)
+    [budget] = limits.all_budgets(project.pk, payer)
+    assert (budget.subject, budget.maximum) == ("user", 50)
+
+
+def test_use_before_the_day_and_the_month_does_not_count(project, owner):
+    SpendingLimit.objects.create(project=project, tokens_per_day=100, tokens_per_month=1_000)
+    call = used(project, 99)
+    Call.objects.filter(pk=call.pk).update(started_at=Now() - timedelta(days=32))
+    used(project, 80)
+    day, month = limits.all_budgets(project.pk, Payer(owner.pk))
+    assert (day.used, month.used) == (80, 80)
+    assert day.is_nearly_used_up and not month.is_nearly_used_up
+    assert [item.period for item in limits.warnings(project, Payer(owner.pk))] == ["day"]
+
+
+def test_without_any_limit_nothing_is_asked(session, owner, scripted):
+    assert not limits.is_any()
+    with CaptureQueriesContext(connection) as queries:
+        limits.require_room(session.project, Payer(owner.pk))
+    assert len(queries) == 0
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, Payer(owner.pk))
+    assert Call.objects.get().reserved_tokens is None
+
+
+def test_a_limit_has_one_subject(project, owner):
+    with pytest.raises(ValidationError):
+        SpendingLimit(project=project, user=owner).full_clean()
+    with pytest.raises(ValidationError):
+        SpendingLimit(tokens_per_day=1).full_clean()

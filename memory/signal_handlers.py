@@ -1,6 +1,6 @@
-"""Signal handlers: memory follows the changes in chats and projects.
+"""Signal handlers that update memory after changes to chats and projects.
 
-Handlers run in the transaction of the change, in which the session's row is locked.
+They run in the transaction of the change, which has locked the session's row.
 """
 
 from collections.abc import Collection, Sequence
@@ -51,11 +51,11 @@ INDEX_SETTINGS = {"indexed_roles", "min_index_chars"}
 
 
 def annotate_unsummarised(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Annotate `sessions` with `unsummarized_count`, the messages that no summary covers yet."""
+    """Annotate `unsummarized_count`, the number of messages that no summary covers yet."""
     return sessions.annotate(unsummarized_count=Coalesce(F("cursor__unsummarised_messages"), 0))
 
 
-# Plain SQL, as each message and each reply runs it.
+# Plain SQL for speed, because it runs for every message and every reply.
 _COUNT_ADDED = """
     UPDATE memory_cursor SET unsummarised_messages = unsummarised_messages + %s,
         unsummarised_tokens = unsummarised_tokens + %s
@@ -65,7 +65,9 @@ _COUNT_ADDED = """
 
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Add the new messages to the counts of the session's cursor, a reply when it is finished."""
+    """Add new messages to the counts of the session's cursor. A reply counts when it is
+    finished.
+    """
     fresh = [message for message in messages if coverage.contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
     with server_cursor() as cursor:
@@ -82,12 +84,13 @@ def count_added(session: Session, messages: list[Message], **kwargs: object) -> 
 
 @receiver(message_changed)
 def update_coverage(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Recount the uncovered messages, and schedule a rewrite of the entries that cover `messages`.
+    """Recount the messages without a summary. Schedule a rewrite of the entries that cover
+    `messages`.
 
-    Entries that cover deleted messages are withheld until then, with all digests above them.
+    Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # A session without messages has no cursor.
+        # Without messages, the session has no cursor.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
@@ -120,13 +123,15 @@ def withhold_entries(session: Session, **kwargs: object) -> None:
 
 @receiver(session_restored)
 def restore_entries(session: Session, **kwargs: object) -> None:
-    """Schedule an update of the layers, which reinstates entries whose sources did not change."""
+    """Schedule an update of the layers, which restores entries whose sources have not changed."""
     mark_layers_changed(session.project_id)
 
 
 @receiver(session_expired)
 def forget_session(session: Session, **kwargs: object) -> None:
-    """Forget the session with everything derived from it, also for later imports."""
+    """Forget the session with everything derived from it, and prevent that an import restores
+    it.
+    """
     forget(session.project, ForgetScope(session=session.pk))
 
 
@@ -137,8 +142,8 @@ def exclude_forgotten(project: Project, subjects: Collection[str], **kwargs: obj
 
 @receiver(import_finished)
 def record_import(upload: Import, **kwargs: object) -> None:
-    """Log the user and the counts of an import. A failed import may have added messages before it
-    failed.
+    """Log the user and the counts of an import. A failed import is logged too, because it may have
+    added messages.
     """
     record_activity(
         upload.project_id,
@@ -156,7 +161,7 @@ def record_private_read(session: Session, by: Any, **kwargs: object) -> None:
 
 @receiver(post_save, sender=Project)
 def check_layers(instance: Project, **kwargs: object) -> None:
-    """Schedule an update of the layers: the budget or the thresholds may have changed."""
+    """Schedule an update of the layers, because the budget or thresholds may have changed."""
     mark_layers_changed(instance.pk)
 
 
@@ -164,7 +169,7 @@ def check_layers(instance: Project, **kwargs: object) -> None:
 def reindex_in_new_language(
     instance: Project, created: bool, update_fields: Collection[str] | None, **kwargs: object
 ) -> None:
-    """Index the chunks again whose words were normalised for another language."""
+    """Index the project again if chunks were normalised for another language."""
     if created or (update_fields is not None and "search_language" not in update_fields):
         return
     chunks = Chunk.objects.filter(project=instance)
@@ -177,7 +182,7 @@ def reindex_in_new_language(
 def note_index_settings(
     instance: Project, update_fields: Collection[str] | None, **kwargs: object
 ) -> None:
-    """Note on the instance whether the save changes which messages are indexed."""
+    """Set on the instance whether the save changes which messages are indexed."""
     instance.changes_index = False
     if update_fields is None or not INDEX_SETTINGS.isdisjoint(update_fields):
         stored = Project.objects.filter(pk=instance.pk).values(*INDEX_SETTINGS).first()
@@ -195,14 +200,15 @@ def reindex_with_new_settings(instance: Project, **kwargs: object) -> None:
 
 @receiver(post_delete, sender=Project)
 def write_project_tombstone(instance: Project, **kwargs: object) -> None:
-    """Write the tombstone to the file only: all rows of the project are deleted."""
+    """Write the tombstone only to the file, because all rows of the project are deleted."""
     tombstones.append_to_file([tombstones.project_record(instance.pk)])
 
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """Send extractive entries to review: they quote, and the session is private now. What its
-    entries lack may be read by its creator only, so it is only counted.
+    """Send extractive entries of the session to review, because they quote a session that is now
+    private. Replace the losses of its entries by their number, because only the creator may read
+    them.
     """
     for entry in entries_of(session).exclude(losses=[]):
         entry.losses = losses.without_texts(entry.losses)
@@ -227,14 +233,18 @@ def index_added(session: Session, messages: list[Message], **kwargs: object) -> 
 
 @receiver(reply_stored)
 def remember_reply(session: Session, message: Message, **kwargs: object) -> None:
-    """Count and index a finished reply. No entry or chunk covers an unfinished message."""
+    """Count and index a reply now that it is finished. Unfinished messages are in no entry or
+    chunk.
+    """
     count_added(session, [message])
     index_added(session, [message])
 
 
 @receiver(message_changed)
 def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Take edited, deleted and off-path messages out of recall before the change is committed."""
+    """Remove edited, deleted and off-path messages from recall, in the transaction of the
+    change.
+    """
     if messages:
         seqs = [message.seq for message in messages]
         indexing.mark_changed(session, min(seqs))
@@ -243,7 +253,9 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
 
 
 def start_indexing(session: Session) -> None:
-    """Index soon, or on commit for the user's own notes, which the user may search at once."""
+    """Index the session soon. Notes are indexed on commit, so that their author can search at
+    once.
+    """
     wake_indexing()
     if session.is_notes and session.source_key is None:
         at_once = partial(indexing.index_session_now, session.project_id, session.pk)
@@ -252,7 +264,9 @@ def start_indexing(session: Session) -> None:
 
 @receiver(post_save, sender=Fact)
 def index_fact(instance: Fact, update_fields: Collection[str] | None, **kwargs: object) -> None:
-    """Index a new or edited fact on commit. Search reads its other columns from the fact itself."""
+    """Index a fact on commit if its text is new or changed. Other columns are read from the
+    fact.
+    """
     if update_fields is not None:
         return
     EntriesChanged.objects.create(project_id=instance.project_id)

@@ -1,4 +1,4 @@
-"""Summaries on request: a session is summarised now, although it is not idle."""
+"""Summaries on request: summarise a session now, although it is not idle."""
 
 import logging
 import time
@@ -16,17 +16,17 @@ from projects.core.errors import StrOrPromise
 log = logging.getLogger(__name__)
 
 BROKER_UNAVAILABLE = _("The summary cannot be queued now. It is written once the chat is idle.")
-# A request for a summary waits so long for the entry.
+# How long a request waits for the entry.
 SUMMARY_WAIT_S = 2.0
 SUMMARY_POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """A request for a summary of the messages after the seq `after`.
+    """The result of requesting a summary of the messages after the seq `after`.
 
-    `reason` says why no summary is written now; `is_broker_down` if that is why. `queued` is false
-    without a reason if a summary is being written already.
+    `reason` is why no summary is written now, and `is_broker_down` is true if the broker is the
+    reason. If `queued` is false and there is no reason, a summary is already being written.
     """
 
     after: int
@@ -37,8 +37,8 @@ class SummaryRequest:
 
 @dataclass(frozen=True)
 class SummaryProgress:
-    """The `entries` of a session after some seq. Without entries, `is_pending` is true if one will
-    be written, and `error` says why the last attempt failed.
+    """The `entries` of a session after some seq. If there are none, `is_pending` is true if one
+    will be written, and `error` is the reason why the last attempt failed.
     """
 
     entries: Sequence[Entry]
@@ -54,7 +54,7 @@ def request_summary(session: Session) -> SummaryRequest:
         return SummaryRequest(after, reason=_reason(session))
     if not cursor.unleased().exists():
         return SummaryRequest(after)
-    # The error of an earlier attempt is not the result of this one.
+    # An error of an earlier attempt must not be shown as the result of this request.
     cursor.update(last_error="")
     try:
         summarise_session.delay(str(session.pk), force=True)
@@ -74,19 +74,21 @@ def _reason(session: Session) -> StrOrPromise:
 
 
 def wait_for_entry(session: Session, after: int) -> Entry | None:
-    """Return the entry of the messages after the seq `after`, written within SUMMARY_WAIT_S."""
+    """Wait up to SUMMARY_WAIT_S for the entry of the messages after the seq `after`; else return
+    None.
+    """
     end = time.monotonic() + SUMMARY_WAIT_S
     rows = _entries_after(session, after)
     while (entry := rows.first()) is None and time.monotonic() < end:
         if not connection.in_atomic_block:
-            # Returns it to the pool, so that others can use it meanwhile.
+            # Return the connection to the pool while waiting, so that other requests can use it.
             connection.close()
         time.sleep(SUMMARY_POLL_S)
     return entry
 
 
 def summary_progress(session: Session, after: int) -> SummaryProgress:
-    """Return what has become of a request for a summary of the messages after the seq `after`."""
+    """Return the progress of a summary of the messages after the seq `after`."""
     if entries := list(_entries_after(session, after)):
         return SummaryProgress(entries)
     cursor = Cursor.objects.filter(pk=session.pk)

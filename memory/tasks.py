@@ -1,5 +1,5 @@
-"""Celery tasks of memory. The database is the source of truth: the next periodic run finds the work
-of a lost task.
+"""Celery tasks of memory. The database is the source of truth: if a task is lost, the next periodic
+run finds its work again.
 """
 
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ from memory.models import Entry
 from memory.recall import embedders, indexing, vector_index
 from memory.webhooks import delivery
 
-# A task that waits longer is dropped: the next periodic run has found the same work again.
+# A task that was not started within this time is dropped, because periodic runs start it again.
 TASK_EXPIRES_S = 60
-# Time limits of one task; the next task continues.
+# Time limits of single tasks. The next task continues the work.
 INDEXING_S = 240
 VECTOR_INDEX_S = 30
 RETENTION_S = 120
@@ -27,7 +27,7 @@ BACKFILL_S = 40
 @shared_task
 @CYCLE.time()
 def run_cycle() -> None:
-    """Find all work that is due and start one task for each piece. Runs every minute."""
+    """Find all due work, and start a task for each item. Runs every minute."""
     now = datetime.now(UTC)
     due = cycle.due(now)
     for session_id in due.sessions:
@@ -42,19 +42,19 @@ def run_cycle() -> None:
 
 @shared_task
 def add_lines() -> None:
-    """Give lines to entries from before there were lines; the next cycle continues."""
+    """Add lines to entries of older versions of Strata. The next cycle continues."""
     backfill.add_lines(seconds=BACKFILL_S)
 
 
 @shared_task
 def make_demo(project_id: str) -> None:
-    """Fill the demo project of somebody who waits for it."""
+    """Fill a demo project while its owner waits."""
     demo.make(UUID(project_id))
 
 
 @shared_task
 def summarise_session(session_id: str, force: bool = False) -> None:
-    """Summarise a session that is due; with `force`, even if it is not due."""
+    """Summarise a session if it is due, or with `force` in any case."""
     start_layers(conversations.summarise(UUID(session_id), datetime.now(UTC), force=force))
 
 
@@ -65,9 +65,10 @@ def rewrite_entry(entry_id: str) -> None:
 
 
 def start_layers(entry: Entry | None) -> None:
-    """Start the update of the layers when `entry` was the last one the project waited for.
+    """Start an update of the layers if `entry` was the last entry that its project waited for.
 
-    In a busy project, another conversation may be due at each periodic run.
+    Without this, a busy project could wait long, because at each periodic run another conversation
+    may be due.
     """
     if entry is not None and cycle.layers_are_due(entry.project_id, datetime.now(UTC)):
         update_layers.apply_async([str(entry.project_id)], expires=TASK_EXPIRES_S)
@@ -75,9 +76,9 @@ def start_layers(entry: Entry | None) -> None:
 
 @shared_task(name="memory.tasks.settle_project")
 def update_layers(project_id: str) -> None:
-    """Roll up and rewrite the entries of a project, if that is still due.
+    """Roll up and rewrite the entries of a project if this is still due.
 
-    The task may arrive late or twice, when other conversations are waiting again.
+    It may no longer be due, because a task can arrive late or twice.
     """
     now = datetime.now(UTC)
     if cycle.layers_are_due(UUID(project_id), now):
@@ -105,20 +106,22 @@ def run_deliveries() -> None:
 
 @shared_task
 def deliver(webhook_id: str) -> None:
-    """Send the waiting events of a webhook; start another task when the time runs out."""
+    """Send the pending events of a webhook. Start another task when the time is up."""
     if not delivery.deliver(UUID(webhook_id)):
         deliver.apply_async([webhook_id], expires=TASK_EXPIRES_S)
 
 
 @shared_task(name="memory.tasks.let_go")
 def apply_retention() -> None:
-    """Forget the chats that are older than their projects keep them. Runs every hour."""
+    """Forget the chats that are older than the retention period of their project. Runs every
+    hour.
+    """
     if not retention.forget_expired(seconds=RETENTION_S):
         apply_retention.apply_async(expires=TASK_EXPIRES_S)
 
 
 @shared_task
 def clear_deliveries() -> None:
-    """Give up deliveries that failed for too long, and clear the old log. Runs every hour."""
+    """Give up deliveries that have failed for too long, and delete old ones. Runs every hour."""
     delivery.give_up()
     delivery.clear()

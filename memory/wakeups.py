@@ -1,6 +1,6 @@
-"""Wake-ups: send a task to the broker as soon as a transaction made work for it.
+"""Wake-ups: start a task as soon as a transaction has created work for it.
 
-A lost wake-up only causes a delay: beat runs the same tasks periodically.
+If a wake-up is lost, the work is only delayed, because beat also starts these tasks periodically.
 """
 
 import logging
@@ -16,9 +16,9 @@ from memory.tasks import TASK_EXPIRES_S, run_deliveries, run_indexing
 
 log = logging.getLogger(__name__)
 
-# One process sends at most one indexing task in this time.
+# The minimum interval between two indexing tasks from one process.
 WAKE_INTERVAL_S = 1.0
-# After a failure, no wake-up is sent for this time, because each attempt blocks the caller.
+# After a failure, no wake-ups are sent for this time, because each attempt blocks its caller.
 BROKER_RETRY_S = 10.0
 
 _broker_retry_at = 0.0
@@ -40,11 +40,11 @@ def _once_on_commit(send: Callable[[], None]) -> None:
 
 
 class ThrottledWakeup:
-    """Sends a task at most once in `WAKE_INTERVAL_S`, for any number of calls.
+    """Sends a task at most once in `WAKE_INTERVAL_S`, whatever the number of calls.
 
-    The first call after a pause sends at once. Later calls share one task, which a timer sends at
-    the end of the interval. The timer thread is not a daemon, so that a process that exits early
-    still sends it.
+    The first call after a pause sends the task at once. Later calls share one task, which a timer
+    sends at the end of the interval. The timer thread is not a daemon, so that a process that exits
+    early still sends the task.
     """
 
     def __init__(self, task: Task) -> None:
@@ -79,13 +79,13 @@ def _send_deliveries() -> None:
 
 
 def send(task: Task) -> None:
-    """Send `task`, or log that the broker does not answer; the caller continues."""
+    """Send `task`. If the broker does not answer, log it without raising an error."""
     global _broker_retry_at
     if time.monotonic() < _broker_retry_at:
         return
     try:
         task.apply_async(expires=TASK_EXPIRES_S, retry=False)
     except Exception as error:
-        # Each broker raises its own exceptions. The data is committed, and the beat finds it.
+        # Each broker raises its own exceptions. The work is committed, so beat will find it.
         log.warning("wakeup_failed task=%s cause=%r", task.name, error)
         _broker_retry_at = time.monotonic() + BROKER_RETRY_S

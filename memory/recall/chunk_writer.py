@@ -1,4 +1,4 @@
-"""Writing of chunks and their vectors to the search index."""
+"""Writes chunks and their vectors to the search index."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from projects.core import token_counting
 from projects.core.models import new_id
 from projects.models import delete_rows
 
-# The number of texts that are embedded together.
+# The number of texts that are embedded in one call.
 BATCH_SIZE = 512
-# The columns of a chunk with their PostgreSQL types: those that identify it, and the others.
+# The columns of a chunk with their PostgreSQL types: first the columns that identify it.
 KEY_COLUMNS = {
     "project_id": "uuid",
     "source_type": "text",
@@ -45,7 +45,7 @@ CHUNK_COLUMNS = {"id": "uuid", "session_id": "uuid"} | KEY_COLUMNS | UPDATED_COL
 
 @dataclass(frozen=True)
 class WritePlan:
-    """New and changed chunks with their vectors, and the chunks to delete."""
+    """New and changed chunks with their vectors, and the chunks that will be deleted."""
 
     chunks: Sequence[Chunk]
     vectors: Matrix
@@ -79,7 +79,9 @@ def prepare(
 
 
 def write(plan: WritePlan, sources: set[UUID]) -> int:
-    """Write the part of `plan` that belongs to `sources`. Return the number of chunks written."""
+    """Write the chunks of `plan` whose source is in `sources`. Return the number of written
+    chunks.
+    """
     obsolete = [chunk for chunk in plan.obsolete if chunk.source in sources]
     if obsolete:
         projects = {chunk.project_id for chunk in obsolete}
@@ -93,7 +95,7 @@ def write(plan: WritePlan, sources: set[UUID]) -> int:
     return len(chunks)
 
 
-# The rows are passed as one array for each column: filling in tens of thousands of placeholders
+# The rows are passed as one array per column, because filling in tens of thousands of placeholders
 # takes longer than writing the rows.
 _UPSERT_CHUNKS = f"""
     INSERT INTO memory_chunk ({", ".join(CHUNK_COLUMNS)})
@@ -105,9 +107,9 @@ _UPSERT_CHUNKS = f"""
 
 
 def write_chunks(chunks: Sequence[Chunk]) -> None:
-    """Insert the chunks, or update those that exist, and set their ids to those of the rows.
+    """Insert the chunks or update existing ones. Then set their ids to the stored ids.
 
-    Another worker may have written the same chunk, with another id, meanwhile.
+    The ids can differ, because another worker may have written the same chunk in the meantime.
     """
     columns = [array_literal([getattr(chunk, name) for chunk in chunks]) for name in CHUNK_COLUMNS]
     with connection.cursor() as cursor:
@@ -131,7 +133,7 @@ _DELETE_OTHER_VECTORS = """
 
 
 def write_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
-    """Write the vectors of chunks whose text changed, and delete those of other embedders."""
+    """Write the vectors of changed chunks. Delete their vectors of other embedders."""
     with connection.cursor() as cursor:
         projects = list({chunk.project_id for chunk in chunks})
         ids = [chunk.pk for chunk in chunks]
@@ -140,7 +142,7 @@ def write_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> No
 
 
 def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
-    """Write the vectors of chunks, beside those of other embedders."""
+    """Write the vectors of chunks. Keep their vectors of other embedders."""
     with connection.cursor() as cursor:
         cursor.execute(
             _UPSERT_VECTORS,
@@ -155,7 +157,9 @@ def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None
 
 
 def array_literal(values: Iterable[object]) -> str:
-    """Return an array in PostgreSQL's text format. The driver takes several times as long."""
+    """Return an array in PostgreSQL's text format, several times as fast as the database driver
+    does.
+    """
     return f"{{{','.join(map(_element, values))}}}"
 
 
@@ -170,9 +174,10 @@ def _element(value: object) -> str:
 
 
 def vector_literals(vectors: Matrix) -> list[str]:
-    """Return vectors in pgvector's text format, rounded to half precision as it stores them.
+    """Return vectors in pgvector's text format, rounded to half precision, in which they are
+    stored.
 
-    A table lookup takes a sixth of the time of formatting each number.
+    Numbers are looked up in a table, which takes a sixth of the time of formatting each number.
     """
     texts = _half_precision_texts()
     rows = vectors.astype(np.float16).view(np.uint16).tolist()
@@ -181,6 +186,6 @@ def vector_literals(vectors: Matrix) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _half_precision_texts() -> list[str]:
-    """Return the text of each half-precision number, by its bits."""
+    """Return the texts of all half-precision numbers, indexed by their bits."""
     numbers = np.arange(2**16, dtype=np.uint16).view(np.float16)
     return [f"{number:.5g}" for number in numbers.tolist()]

@@ -1,4 +1,4 @@
-"""Chunking: messages become turns, the units of the search index. Pure functions."""
+"""Chunking: group messages into turns, the units of the search index. Pure."""
 
 import re
 import tomllib
@@ -13,24 +13,26 @@ from chat.models import Message
 from projects.core import token_counting
 from projects.models.projects import DEFAULT_MIN_INDEX_CHARS, IndexedRole
 
-# Tokens of the text (cl100k_base).
+# The maximum length of a chunk's text in tokens (cl100k_base).
 MAX_CHUNK_TOKENS = 128
-# The roles that a project can have indexed.
+# The roles whose messages a project can index.
 INDEXED_ROLES = frozenset(IndexedRole.values)
-# Verbs by language; see the file.
+# Task verbs by language. The comments in task_words.toml explain them.
 _TASK_WORDS: dict[str, str] = tomllib.loads(
     Path(__file__).with_name("task_words.toml").read_text(encoding="utf-8")
 )
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]»”’]*\s+|\n+")
 _QUESTION_MARK = re.compile(r"[?？¿؟]")
-# ASCII punctuation and digits, and the common marks of other scripts.
+# ASCII punctuation and digits, and common punctuation marks of other scripts.
 _WORD_END = re.compile(r"[\s!-@\[-`{-~…–—“”„‘’«»‹›、。！？،؛؟।]+")
 
 
 @dataclass(frozen=True)
 class TaskWords:
-    """Verbs of tasks, as `fold_word` returns them: whole words, and beginnings of words."""
+    """Verbs that describe tasks, in the form of `fold_word`: whole words, and beginnings of
+    words.
+    """
 
     words: frozenset[str]
     beginnings: tuple[str, ...]
@@ -48,7 +50,7 @@ def fold_word(text: str) -> str:
 
 @cache
 def task_words(language: str) -> TaskWords:
-    """Return the verbs of a search language and of English; of all languages for `simple`."""
+    """Return the task verbs of a search language and of English. For `simple`, all languages."""
     names = [language, "english"] if language in _TASK_WORDS else list(_TASK_WORDS)
     listed = [fold_word(word) for name in names for word in _TASK_WORDS[name].split()]
     return TaskWords(
@@ -59,8 +61,8 @@ def task_words(language: str) -> TaskWords:
 
 @dataclass(frozen=True)
 class ChunkingRules:
-    """A shorter message than `min_chars` has too little content to be a useful result, unless it
-    asks a question or has a task word of the `language`.
+    """Rules for the messages of a session. A message shorter than `min_chars` is not indexed,
+    because it has too little content, unless it contains a question or a task word of `language`.
     """
 
     min_chars: int = DEFAULT_MIN_INDEX_CHARS
@@ -72,7 +74,9 @@ class ChunkingRules:
 
 @dataclass(frozen=True)
 class TurnChunk:
-    """The messages from `first_seq` to `last_seq`, or part number `part` of one long message."""
+    """The messages `first_seq` to `last_seq`, or the part with number `part` of one long
+    message.
+    """
 
     first_seq: int
     last_seq: int
@@ -99,7 +103,7 @@ class TurnChunk:
 
 @dataclass
 class _Buffer:
-    """The messages of the current turn."""
+    """The messages of the turn that is being built."""
 
     messages: list[Message] = field(default_factory=list)
     tokens: int = 0
@@ -121,11 +125,11 @@ class _Buffer:
 def chunk_messages(
     messages: Iterable[Message], rules: ChunkingRules = ChunkingRules()
 ) -> Iterator[TurnChunk]:
-    """Return the turns of a conversation, whose messages are in order.
+    """Yield the turns of a conversation. `messages` must be in order.
 
-    Messages of one role and speaker are merged as long as they fit. A message of another role ends
-    a turn even if it is not indexed. Chunking that starts at the first message of any turn returns
-    the same turns from there.
+    Consecutive messages of one role and speaker are merged while they fit into a chunk. A message
+    of another role ends the turn, even if that role is not indexed. If chunking starts at the first
+    message of a turn, it returns the same turns from there on.
     """
     buffer = _Buffer()
     for message in messages:
@@ -146,7 +150,7 @@ def chunk_messages(
 
 
 def is_indexable(text: str, rules: ChunkingRules = ChunkingRules()) -> bool:
-    """Return whether a message is long enough, asks a question or mentions a task."""
+    """Return whether a message is long enough, contains a question or mentions a task."""
     text = text.strip()
     if len(text) >= rules.min_chars:
         return True
@@ -154,9 +158,9 @@ def is_indexable(text: str, rules: ChunkingRules = ChunkingRules()) -> bool:
 
 
 def split_text(text: str, max_tokens: int) -> Iterator[str]:
-    """Split `text` into parts of at most `max_tokens` tokens, at sentence ends where possible.
+    """Split `text` into parts of at most `max_tokens` tokens, at the end of sentences if possible.
 
-    Only white space between the parts is lost.
+    Nothing is lost except white space between the parts.
     """
     part = ""
     for sentence in _sentences(text, max_tokens):
@@ -171,7 +175,7 @@ def split_text(text: str, max_tokens: int) -> Iterator[str]:
 
 
 def _sentences(text: str, max_tokens: int) -> Iterator[str]:
-    """Return the sentences of `text`; a sentence that is too long is cut at spaces."""
+    """Yield the sentences of `text`. A sentence that is too long is cut at spaces."""
     start = 0
     for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
         sentence = text[start:end].strip()
@@ -179,7 +183,7 @@ def _sentences(text: str, max_tokens: int) -> Iterator[str]:
         while token_counting.count(sentence) > max_tokens:
             head = token_counting.truncate(sentence, max_tokens) or sentence[:1]
             space = head.rfind(" ")
-            # A space in the first half would make the part too short.
+            # Do not cut at a space in the first half, because the part would be too short.
             head = head[:space] if space > len(head) // 2 else head
             yield head.strip()
             sentence = sentence[len(head) :].strip()

@@ -1,7 +1,8 @@
-"""Search over facts, by meaning and by word.
+"""Search for facts by meaning and by word.
 
-Facts are ranked by the vectors of a sentence transformer (docs/recall.md), because questions often
-share no word with them. The conditions on the facts are a queryset, and part of the query.
+Facts are ranked by vectors of a sentence transformer (docs/recall.md), because questions often
+share no word with the fact that answers them. Conditions on facts are passed as a queryset, and
+become part of the SQL.
 """
 
 import logging
@@ -28,23 +29,24 @@ from projects.models import Project
 
 log = logging.getLogger(__name__)
 
-# The number of facts by vectors, and the same number by words.
+# The maximum number of facts found by vectors, and of facts found by words.
 MAX_FACTS = 100
-# The slope was fitted on half of the questions in tests/memory/data/fact_questions.txt. The offset
-# gives a relevant fact the score of a relevant excerpt.
+# The score is SIMILARITY_WEIGHT × similarity + OFFSET. The weight was fitted on half of the
+# questions in tests/memory/data/fact_questions.txt. The offset makes scores comparable with those
+# of excerpts.
 SIMILARITY_WEIGHT = 24.0
 OFFSET = 1.3
 # The weight of the share of the question's words that the fact contains.
 WORDS_WEIGHT = 4.0
 
-# The start of a fact may change without its text.
+# From the fact, because its start may change without a change of the text.
 COLUMNS = search.COLUMNS.replace("c.occurred_at", "f.valid_from")
-# Words that must not occur, phrases, and alternatives.
+# Search operators: excluded words, phrases and alternatives.
 _OPERATOR = re.compile(r"(?:^|\s)-\w|\"|\bOR\b")
-# The score of a fact that is relevant by its meaning, on the scale of memory.recall.ranking.
+# The minimum score of a relevant fact, on the scale of memory.recall.ranking.
 MIN_SCORE = 8.5
-# `{facts}` is a query for the id of the fact of chunk `c`, if it meets all conditions. `OFFSET 0`
-# keeps the planner from checking the conditions of each fact before the facts are sorted.
+# `{facts}` is a query for the id of the fact of chunk `c` if it meets all conditions. `OFFSET 0`
+# makes the planner sort the facts before it checks the conditions of each.
 _SEARCH = """
     SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched}, true
     FROM (({lexical}) UNION ({semantic})) near
@@ -82,21 +84,21 @@ _LATEST = f"""
 """
 
 
-# Past tense, and words that ask for what came before.
+# Verbs in the past tense, and words that ask about the past.
 _PAST = re.compile(
     r"\b(?:was|were|did|had|before|previous|previously|former|formerly|earlier|ago|once|originally"
     r"|first|last|history|\w{3,30}ed)\b",
     re.IGNORECASE,
 )
-# SQL and the values of its parameters.
+# SQL, and the values of its parameters.
 Condition = tuple[str, Sequence[Any]]
 
 
 def visible_facts(scope: RecallScope, moment: datetime) -> FactQuerySet:
     """Return the facts in the scope that are valid at `moment`.
 
-    A scope that is `shared_only` or has no viewer has no personal facts. Facts belong to no session
-    and have no author.
+    Without a viewer, or with `shared_only`, personal facts are left out. Conditions on sessions and
+    authors match no fact.
     """
     viewer = None if scope.shared_only else scope.viewer
     facts = about(scope.project.pk, viewer.pk if viewer else None).valid_at(moment)
@@ -108,23 +110,25 @@ def visible_facts(scope: RecallScope, moment: datetime) -> FactQuerySet:
 
 
 def about(project: UUID, user: int | None) -> FactQuerySet:
-    """Return the live facts about the project, and about `user`, with their ends."""
+    """Return live facts about the project and about `user`, with their ends of validity."""
     return Fact.objects.filter(Q(user=None) | Q(user=user), project=project).with_validity()
 
 
 def asks_for_past(query: str) -> bool:
-    """Return whether a question may ask for facts that have ended: it names a date or the past."""
+    """Return whether a question asks about the past or names a date, so ended facts may answer
+    it.
+    """
     return bool(_PAST.search(query)) or any(query_parsing.find_dates(query))
 
 
 def of_chunk(facts: FactQuerySet) -> QuerySet:
-    """Return a query for the fact of chunk `c` among `facts`, as a part of the search."""
+    """Return the query that selects the fact of chunk `c` if it is in `facts`. Part of the SQL."""
     chunk = {"pk": RawSQL("c.source", ()), "version": RawSQL("c.last_seq", ())}
     return facts.filter(**chunk).order_by().values_list("pk")
 
 
 def search_facts(project: Project, facts: FactQuerySet, query: str) -> list[RecallResult]:
-    """Return those of `facts`, which are facts of the project, that answer `query`, best first."""
+    """Return the facts in `facts` that answer `query`, best first. All must belong to `project`."""
     try:
         condition = of_chunk(facts).query.sql_with_params()
     except EmptyResultSet:
@@ -133,8 +137,8 @@ def search_facts(project: Project, facts: FactQuerySet, query: str) -> list[Reca
 
 
 def relevant_facts(project: Project, facts: FactQuerySet, query: str, limit: int) -> list[Fact]:
-    """Return the facts that are relevant by their meaning, best first, and then those that only
-    contain the words of `query`. A query with operators of a web search matches words alone.
+    """Return facts with a relevant meaning, best first, followed by facts that only contain words
+    of `query`. A query with search operators is searched by word only.
     """
     ids = []
     if not _OPERATOR.search(query):
@@ -147,7 +151,7 @@ def relevant_facts(project: Project, facts: FactQuerySet, query: str, limit: int
 
 
 def search_condition(project: Project, condition: Condition, query: str) -> list[RecallResult]:
-    """Return the facts that meet `condition`, a prepared `of_chunk`, and answer `query`."""
+    """Return the facts that meet `condition`, a prepared `of_chunk` query, and answer `query`."""
     terms, _size = fulltext.query_terms(project, query)
     embedder = embedders.get_for_facts()
     vector: Matrix | None = None
@@ -176,7 +180,7 @@ def search_condition(project: Project, condition: Condition, query: str) -> list
 
 
 def _scored(result: RecallResult, terms: Sequence[Term]) -> RecallResult:
-    """Return the result with its score and the parts of it."""
+    """Return the result with its score and the parts of the score."""
     total = sum(term.idf for term in terms) or 1.0
     matched = sum(term.idf for n, term in enumerate(terms) if result.matched >> n & 1)
     signals = {
@@ -187,7 +191,7 @@ def _scored(result: RecallResult, terms: Sequence[Term]) -> RecallResult:
 
 
 def latest_facts(project: Project, facts: FactQuerySet, limit: int) -> list[RecallResult]:
-    """Return the facts that began last."""
+    """Return the facts with the latest start."""
     ids = list(facts.newest_first().values_list("pk", flat=True)[:limit])
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [project.pk, ids])

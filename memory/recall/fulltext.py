@@ -1,5 +1,5 @@
-"""Full-text search: the terms of a query, the statistics of a project's terms, and the SQL that
-finds the chunks with the most significant terms.
+"""Full-text search: the terms of a query, statistics of a project's terms, and the SQL that finds
+the chunks with the most significant terms.
 """
 
 import math
@@ -16,27 +16,30 @@ from memory.models import Chunk, Corpus
 from projects.models import Project, in_project
 
 MAX_TERMS = 40
-# A prepared search takes half a megabyte of each connection, so there are two of each kind: of 786
-# questions of LoCoMo, .96 have at most 8 terms, and all have at most 16.
+# Prepared searches have places for 8 or 16 terms. There are only these two sizes, because each
+# takes half a megabyte per connection. Of 786 LoCoMo questions, 96 % have at most 8 terms, all at
+# most 16.
 PREPARED_TERMS_STEP = 8
 MAX_PREPARED_TERMS = 16
-# The maximum number of rows that the terms of a query match together. The commonest terms beyond it
-# are not searched for, because vectors find those rows.
+# The maximum number of rows that the terms of a query match in total. The most common terms above
+# this limit are not searched for, because vectors find their rows.
 MAX_MATCHES = 1_000
-# Statistics are counted again after this many changes, and after changes of this share of the
+# Statistics are recounted after this number of changes, if it is also at least this share of the
 # chunks.
 RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
 # The number of projects that one run recounts.
 MAX_RECOUNTS = 1_000
-# A term that occurs in a smaller share of the chunks is not counted: it is rare enough to be
-# searched for without a count.
+# Terms in a smaller share of the chunks are not counted: they are rare enough to be searched for
+# without a count.
 MIN_COUNTED_SHARE = 0.0005
 
 
 @dataclass(frozen=True)
 class Term:
-    """A normalised word of a query, its hash, and about how many chunks of the project have it."""
+    """A normalised word of a query, its hash, and the approximate number of chunks that contain
+    it.
+    """
 
     word: str
     hash: int
@@ -59,7 +62,9 @@ _TERMS = """
 
 
 def query_terms(project: Project, query: str) -> tuple[list[Term], int]:
-    """Return the terms of `query`, the rarest first, and about how many chunks the project has."""
+    """Return the terms of `query`, rarest first, and the approximate number of the project's
+    chunks.
+    """
     parameters: dict[str, Any] = {
         "project": project.pk,
         "language": project.search_language_name,
@@ -76,15 +81,15 @@ def query_terms(project: Project, query: str) -> tuple[list[Term], int]:
 def idf(count: int, size: int) -> float:
     """Return the inverse document frequency of a term that `count` of `size` chunks contain.
 
-    https://doi.org/10.1561/1500000019, with 1 added inside the logarithm, so that no term has a
-    negative weight.
+    BM25's formula (https://doi.org/10.1561/1500000019), with 1 added inside the logarithm so that
+    no weight is negative.
     """
     return math.log(1 + (max(size, count) - count + 0.5) / (count + 0.5))
 
 
-# Ranks all matches by weight first, then looks up the best rows until enough of them are visible:
-# `OFFSET 0` keeps the planner from looking up each match before. A hash depends on the project
-# already; `IS TRUE` keeps the planner from also scanning all rows of the project.
+# All matches are ranked by weight first. Then the best rows are looked up until enough are visible:
+# `OFFSET 0` keeps the planner from looking up every match first. Hashes already depend on the
+# project; `IS TRUE` keeps the planner from also scanning all rows of the project.
 _LEXICAL = """
     SELECT {columns} FROM (
         SELECT c.id, sum(term.weight) AS weight
@@ -100,11 +105,11 @@ _LEXICAL = """
 
 
 def lexical_query(terms: Sequence[Term]) -> tuple[str, dict[str, Any]]:
-    """Return SQL for the chunks with the rarest terms, which match at most MAX_MATCHES rows
-    together, and its parameters.
+    """Return SQL that finds the chunks with the rarest terms, and its parameters. These terms match
+    at most MAX_MATCHES rows in total.
 
-    The SQL is empty if all terms are too common. The caller fills in `{columns}`,
-    `{chunk_conditions}` over the chunk `c`, `{conditions}` over `c` and its session `s`, and
+    The SQL is empty if all terms are too common. The caller must fill in `{columns}`,
+    `{chunk_conditions}` about the chunk `c`, `{conditions}` about `c` and its session `s`, and
     `{max_candidates}`.
     """
     matches = accumulate(term.chunks for term in terms)
@@ -117,10 +122,10 @@ def lexical_query(terms: Sequence[Term]) -> tuple[str, dict[str, Any]]:
 
 
 def matched_terms(terms: Sequence[Term]) -> tuple[str, dict[str, list[int]]]:
-    """Return SQL for a bit mask of the terms that are in `chunk_terms.hashes`, and its parameters.
+    """Return SQL for a bit mask of the terms in `chunk_terms.hashes`, and its parameters.
 
-    It has places for further terms, so that queries with other numbers of terms are the same
-    statement, which is planned once.
+    The SQL has places for more terms. Queries with different numbers of terms therefore use the
+    same statement, which is planned only once.
     """
     step = PREPARED_TERMS_STEP
     bits = (
@@ -132,7 +137,7 @@ def matched_terms(terms: Sequence[Term]) -> tuple[str, dict[str, list[int]]]:
 
 
 def record_changes(*changed: Iterable[Chunk]) -> None:
-    """Count the chunks that were written or deleted, by project."""
+    """Add the numbers of written or deleted chunks to the change counts of their projects."""
     changes = Counter(chunk.project_id for chunks in changed for chunk in chunks)
     for project_id, count in sorted(changes.items()):
         rows = Corpus.objects.filter(pk=project_id)
@@ -143,7 +148,7 @@ def record_changes(*changed: Iterable[Chunk]) -> None:
 
 
 def recount_due(project: Project | None = None) -> int:
-    """Recount the terms of the projects that changed enough. Return the number of projects."""
+    """Recount the terms of projects with enough changes. Return the number of these projects."""
     changed = Corpus.objects.filter(changes__gte=RECOUNT_CHANGES).filter(
         Q(changes__gte=F("chunks") * RECOUNT_SHARE)
     )
@@ -173,7 +178,7 @@ _RECOUNT = """
 
 @transaction.atomic
 def recount(project_id) -> bool:
-    """Count in how many chunks each term occurs. Return False if another process is counting."""
+    """Count the chunks that contain each term. Return False if another process is counting."""
     corpus = Corpus.objects.filter(pk=project_id).select_for_update(skip_locked=True).first()
     if corpus is None:
         return False

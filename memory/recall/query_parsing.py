@@ -1,7 +1,4 @@
-"""Parsing of recall queries: the kind of answer they ask for, and the dates they mention.
-
-Pure functions.
-"""
+"""Parsing of recall queries: the kind of answer that they ask for, and the dates in them. Pure."""
 
 import calendar
 import re
@@ -34,39 +31,42 @@ _DATE = re.compile(
 )
 _ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?\b")
 _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
-# "May" without a day or a year is only a month after one of these words.
+# Without a day or year, "May" counts as a month only after one of these words.
 _MONTH_OF_MAY = re.compile(
     r"\b(?:in|of|on|by|during|since|until|last|this|early|late|mid) may\b", re.IGNORECASE
 )
-# The first and the last month. Winter is the default.
+# The first and last month of each season. Any other word means winter.
 _SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11)}
 _SEASON = re.compile(
     r"\b(?:in|during|of|this|last|over|that) (?:the )?(?:early |late )?"
     r"(spring|summer|autumn|fall|winter)\b",
     re.IGNORECASE,
 )
-# A shorter prefix of a name is not recognised as that name.
+# The minimum length of a prefix that is recognised as a name.
 MIN_NAME_PREFIX = 3
-# Of 965 questions about past conversations, half have at most 10 words and one in twenty more than
-# 24; half of 726 messages that continue a chat have more than 39.
+# A query of up to MAX_QUESTION_WORDS words counts as a question, and one of at least
+# MIN_MESSAGE_WORDS words as a message. Of 965 questions about past conversations, half have at most
+# 10 words and one in twenty more than 24; half of 726 messages that continue a chat have over 39.
 MAX_QUESTION_WORDS = 15
 MIN_MESSAGE_WORDS = 40
 
 
 @dataclass(frozen=True)
 class DateRange:
-    """Two (year, month, day), both inclusive. Without a year, the range applies to every year."""
+    """The first and last day, as (year, month, day). Without a year, the range is in every year."""
 
     first: tuple[int | None, int, int]
     last: tuple[int | None, int, int]
 
     @classmethod
     def of(cls, year: int | None, month: int, day: int | None) -> "DateRange":
-        """Return the range of one day, or without a day of the whole month."""
+        """Return the range of one day, or of the whole month if `day` is None."""
         return cls((year, month, day or 1), (year, month, day or 31))
 
     def distance(self, day: date) -> int:
-        """Return the days from the range to `day`: negative before it, 0 inside, positive after."""
+        """Return the number of days from the range to `day`: negative before, 0 inside, positive
+        after.
+        """
         years = [self.first[0]] if self.first[0] else [day.year - 1, day.year, day.year + 1]
         return min((self._distance(day, year) for year in years if year), key=abs)
 
@@ -85,10 +85,10 @@ def _existing_day(year: int, month: int, day: int) -> date:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A query, the kind of answer it asks for, and the dates it mentions.
+    """A query, the kind of answer that it asks for, and the dates that it mentions.
 
-    `message_share` is 0 for a question about the past and 1 for a message that continues a chat.
-    The length decides; between the two limits it is in proportion.
+    `message_share` is 0 for a question about the past and 1 for a message that continues a chat. It
+    depends on the length, and increases linearly between MAX_QUESTION_WORDS and MIN_MESSAGE_WORDS.
     """
 
     text: str
@@ -101,8 +101,8 @@ class ParsedQuery:
     words: frozenset[str]
 
     def mentions(self, speaker: str) -> bool:
-        """Return whether the query contains a name of `speaker`, or a prefix of one: Mel for
-        Melanie.
+        """Return whether the query contains a name of `speaker` or a prefix of a name, such as Mel
+        for Melanie.
         """
         return any(
             word == name or (len(word) >= MIN_NAME_PREFIX and name.startswith(word))
@@ -113,7 +113,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Return the kind of answer that `text` asks for, its dates and its words."""
+    """Return `text` with the kind of answer that it asks for, its dates and its words."""
     excess = len(text.split()) - MAX_QUESTION_WORDS
     share = excess / (MIN_MESSAGE_WORDS - MAX_QUESTION_WORDS)
     return ParsedQuery(
@@ -129,7 +129,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def remove_names(text: str, speakers: Iterable[str]) -> str:
-    """Return `text` without the names of `speakers`, because the speaker is a separate signal."""
+    """Return `text` without the names of `speakers`, because speakers are a separate signal."""
     names = {name.lower() for speaker in speakers for name in _WORD.findall(speaker)}
 
     def is_name(word: str) -> bool:
@@ -140,7 +140,7 @@ def remove_names(text: str, speakers: Iterable[str]) -> str:
 
 
 def find_dates(text: str) -> Iterator[DateRange]:
-    """Return the days, months and seasons in `text`; years only if there is none of these."""
+    """Yield the days, months and seasons in `text`, or if there are none, the years."""
     found = False
     for match in _ISO_DATE.finditer(text):
         if 1 <= int(match[2]) <= 12:

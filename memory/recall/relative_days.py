@@ -1,6 +1,6 @@
-"""Relative days in texts: the days that words such as "yesterday" and "two weeks ago" mean.
+"""Relative days: the dates that words such as "yesterday" and "two weeks ago" refer to. Pure.
 
-Pure functions. The words are English and German, the languages of the pages.
+English and German words are recognised, the languages of the pages.
 """
 
 import re
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from memory.recall.wordpieces import WORDS
 
-# A longer text is only read up to here.
+# The maximum number of characters that are read.
 MAX_CHARS = 2_000
 
 _DAYS: dict[str, int] = WORDS["relative_days"]["days"]
@@ -33,7 +33,7 @@ _RELATIVE = re.compile(
 
 
 def find_relative_days(text: str, day: date) -> Iterator[date]:
-    """Return the days that `text`, which was written on `day`, mentions in relation to it.
+    """Yield the days to which `text`, written on `day`, refers by words relative to `day`.
 
     A month counts as 30 days.
     """

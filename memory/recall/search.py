@@ -1,8 +1,8 @@
-"""Candidates from the database: chunks that are similar to the query or share its words, with the
-chunks around them.
+"""Reads candidates from the database: chunks similar to the query or with its words, and their
+neighbours.
 
-The permissions and all filters are conditions of the queries. Therefore recall never reads text
-that the viewer may not see, and filters do not reduce the number of results.
+All permissions and filters are conditions of the SQL. Therefore recall never reads text that the
+viewer may not see, and filters do not reduce the number of results.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ from memory.recall.fulltext import Term
 from projects.core.database import query_replica, server_cursor
 from projects.models import Project
 
-# The number of candidates by vectors, and the same number by words. Each adds its neighbours on
-# both sides.
+# The maximum number of candidates found by vectors, and of candidates found by words; the maximum
+# number of neighbours that each adds before and after it.
 MAX_CANDIDATES = 80
 MAX_NEIGHBOURS = 3
-# Messages and notes, word for word.
+# The types of literal text: messages and notes.
 TRANSCRIPT_SOURCES = SESSION_SOURCES
-# All members may see a summary of the current revision (see memory.recall.summaries).
+# Summaries are visible to all members. A chunk must be of the current revision of its entry.
 VISIBLE_SUMMARY = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND (e.project_id = %(project)s) "
     "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "
@@ -42,11 +42,12 @@ ITERATIVE_SCAN_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_sear
 class RecallScope:
     """The viewer and the filters of a search.
 
-    Without a `viewer` no private content is visible. With `shared_only` the scope is what every
-    member of the project may see, for answers that all of them read. `speaker` is a name, or a
-    part of one, in any case; with an `author` or `alias_of`, the whole name of the speaker that
-    `speaker` is a form of address of, any of them is enough. `window` leaves out a session
-    from a `seq` on. Facts are valid at `valid_at`; None is now.
+    Without a `viewer`, no private content is visible. With `shared_only`, the scope is limited to
+    what every member may see, for replies that all members read. `speaker` is a name or part of a
+    name, ignoring case. `author` is the user with that name, and `alias_of` the full name of a
+    speaker who is addressed as `speaker`; a message matches if any of the three matches. `window`
+    is a session and a `seq`, from which on its messages are left out. `valid_at` is the time at
+    which facts must be valid; None means now.
     """
 
     project: Project
@@ -65,7 +66,7 @@ class RecallScope:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the conditions."""
+        """Return the parameters of the SQL conditions."""
         return {
             "project": self.project.pk,
             "viewer": self.viewer.pk if self.viewer is not None else None,
@@ -83,12 +84,12 @@ class RecallScope:
 
     @property
     def conditions(self) -> str:
-        """Return SQL over `c`, a chunk of the project, and `s`, its session if it has one."""
+        """Return SQL conditions about `c`, a chunk of the project, and `s`, its session or NULL."""
         return f"({self.visibility_condition()}) AND {self.chunk_conditions}"
 
     @property
     def chunk_conditions(self) -> str:
-        """Return the part of the conditions that only uses `c`."""
+        """Return the SQL conditions that refer only to `c`."""
         conditions = ["c.source_type = ANY(%(types)s)"]
         speakers = []
         if self.author is not None:
@@ -115,7 +116,7 @@ class RecallScope:
         return " AND ".join(conditions)
 
     def visibility_condition(self) -> str:
-        """Return SQL for: own sessions, and shared ones if members may quote each other."""
+        """Return SQL for own sessions and, if members may quote each other, shared sessions."""
         own = "s.creator_id = %(viewer)s"
         quotable = "s.visibility = 'project'"
         if not self.project.share_raw_turns:
@@ -126,12 +127,13 @@ class RecallScope:
 
 
 class RecallResult(NamedTuple):
-    """An excerpt that the search found. Ranking sets `score`, and `signals` to its parts.
+    """An excerpt that the search found. Ranking sets `score`, and the parts of the score as
+    `signals`.
 
-    `occurred` is in seconds since 1970, because a thousand datetimes are slow to read; `tokens` are
-    those of the excerpt's line in a prompt, with date and speaker (cl100k_base); `matched` has a
-    bit for each matched term. A row that is not `in_scope` is only a neighbour of another and must
-    not be returned to the viewer.
+    `occurred` is in seconds since 1970, because reading a thousand datetimes is slow. `tokens` is
+    the length of the excerpt in a prompt, with date and speaker (cl100k_base). `matched` has a bit
+    for each matched term. A row with `in_scope` false is only a neighbour, and must not be returned
+    to the viewer.
     """
 
     id: UUID
@@ -159,23 +161,23 @@ class RecallResult(NamedTuple):
 
     @property
     def source_id(self) -> str:
-        """Return the messages of the excerpt, as `source:first-last`."""
+        """Return the range of messages of the excerpt as `source:first-last`."""
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
-# The columns of RecallResult up to `pieces`.
+# The columns of RecallResult before `similarity`.
 COLUMNS = (
     "c.id, c.source_type, c.source, c.session_id, c.first_seq, c.last_seq, c.part, c.role, "
     "c.speaker, extract(epoch FROM c.occurred_at)::float8, c.tokens, c.text, c.pieces"
 )
-# The columns that identify a candidate, and those of its session that decide who may see it.
+# The columns that identify a candidate, and the columns of its session that decide who may see it.
 KEY = "source_type, source, first_seq, part, creator_id, visibility, deleted_at"
 CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part, s.creator_id, s.visibility, s.deleted_at"
 
-# Matches are looked up by id. The condition on the project is inside `IS TRUE`, because a planner
-# without statistics may otherwise scan all rows of the project for each match. Ranks all vectors
-# first, then looks up the nearest chunks until enough are visible. `OFFSET 0` prevents the planner
-# from looking up every chunk before.
+# Matches are looked up by id. The condition on the project is inside `IS TRUE`, because without
+# statistics a planner might otherwise scan all rows of the project for each match. All vectors are
+# ranked first. Then the nearest chunks are looked up until enough are visible: `OFFSET 0` keeps the
+# planner from looking up every chunk first.
 _COMPARED = """
     SELECT {columns}, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector
@@ -187,8 +189,8 @@ _COMPARED = """
     WHERE {conditions} ORDER BY v.distance LIMIT {max_candidates}
 """
 _EXACT = f"SELECT {KEY} FROM ({_COMPARED.replace('{unindexed}', '')}) near"
-# The vectors in the index, and those that are not in it yet. The expression contains the
-# dimensions, as the definition of the index does; otherwise the index cannot be used.
+# Finds vectors that are in the index, and compares those that are not in it yet. The expression
+# names the dimensions like the definition of the index; otherwise the index would not be used.
 _INDEXED = f"""
     SELECT {KEY} FROM ((
         SELECT {{columns}}, v.embedding::halfvec({{dimensions}})
@@ -202,11 +204,11 @@ _INDEXED = f"""
     ) UNION ALL ({_COMPARED.replace("{unindexed}", "AND NOT indexed")})) near
     ORDER BY distance LIMIT {{max_candidates}}
 """
-# The statement reads each row once, by its position in the table (ctid), which is stable within a
-# statement. It reads the sessions with the candidates instead of once per row, because neighbours
-# are of the same session. It reads the terms of a chunk, which may be stored out of line, once
-# instead of once per term of the query (`chunk_terms`). The vector is found by its chunk: with the
-# project outside of `IS TRUE`, a planner without statistics reads all vectors of it for each row.
+# Rows are read once, by their position in the table (ctid), which is stable within a statement.
+# Sessions are read with the candidates, not for each row, because neighbours are in the same
+# session. The terms of a chunk, which may be stored out of line, are read once (`chunk_terms`), not
+# once for each term of the query. The vector is found by its chunk; if the project were outside of
+# `IS TRUE`, a planner without statistics would read all vectors of the project for each row.
 _WITH_NEIGHBOURS = """
     SELECT {all_columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched},
         ({conditions}) IS TRUE
@@ -242,12 +244,13 @@ _NO_ROWS = (
 def find_candidates(
     scope: RecallScope, terms: Sequence[Term], size: int, embedder: str, vector: Matrix | None
 ) -> list[RecallResult]:
-    """Return the chunks that may answer the query and their neighbours, in order of their sources.
+    """Return the chunks that may answer the query and their neighbours, ordered by source.
 
-    `size` is the approximate number of chunks in the project. Without a vector, only words match.
+    `size` is the approximate number of chunks in the project. Without a vector, only words are
+    matched.
     """
     use_index = vector is not None and size > vector_index.MAX_EXACT_CHUNKS
-    # With the index, the plan needs the name of the embedder.
+    # If the index is used, the statement is not prepared: its plan depends on the embedder's name.
     prepare = not use_index and len(terms) <= fulltext.MAX_PREPARED_TERMS
     lexical, weights = fulltext.lexical_query(terms)
     matched, hashes = fulltext.matched_terms(terms)
@@ -285,7 +288,7 @@ def find_candidates(
 
 
 def _recheck(scope: RecallScope, rows: Sequence[RecallResult]) -> list[RecallResult]:
-    """Return the rows of a replica as they are on the primary, without those deleted since."""
+    """Read rows of a replica again from the primary, and return those that still exist there."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
@@ -322,7 +325,7 @@ def vector_literal(vector: Matrix) -> str:
 
 @contextmanager
 def _iterative_scan(database: Any) -> Iterator[None]:
-    """Let the vector index continue until enough rows meet the conditions."""
+    """Let a scan of the vector index continue until enough rows meet the conditions."""
     with transaction.atomic(using=database.alias), database.cursor() as cursor:
         calls = ", ".join(
             f"set_config('{name}', '{value}', true)"

@@ -1,4 +1,4 @@
-"""The recall function behind pages, API, MCP and prompt, and the selection among its results."""
+"""The recall function of pages, API, MCP and prompts, and the selection of its results."""
 
 import logging
 import re
@@ -37,19 +37,19 @@ from projects.core.text import storable
 log = logging.getLogger(__name__)
 
 MAX_QUERY_CHARS = 2_000
-# The number of results without a query if no limit is set.
+# The maximum number of results of a search without a query and without a limit.
 DEFAULT_LIMIT = 200
-# A score (see memory.recall.ranking) that few irrelevant excerpts reach.
+# The minimum score of a relevant excerpt (see memory.recall.ranking). Few irrelevant ones reach it.
 MIN_SCORE = 8.0
-# Summaries have no neighbours that add to their score.
+# The minimum score of a relevant summary. Summaries have no neighbours that add to their score.
 MIN_SUMMARY_SCORE = 8.0
-# The maximum difference to the best score. A row at this distance is e^-4 times as likely to be the
-# answer.
+# The maximum difference from the best score. A row at this distance is e^-4 times as likely to be
+# the answer.
 MAX_SCORE_GAP = 4.0
-# Packing into a budget, as measured on labelled conversations (docs/recall.md). The weight of the
-# logarithm of the tokens: of two excerpts that are equally good, the shorter one comes first.
+# Parameters of packing into a budget, measured on labelled conversations (docs/recall.md). This is
+# the weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.
 LENGTH_WEIGHT = 0.6
-# For a message that continues a chat: what the best excerpt of each conversation gains, the share
+# For a message that continues a chat: a bonus for the best excerpt of each conversation, the share
 # of the budget for short excerpts of further conversations, and the weight of their length.
 FIRST_OF_CONVERSATION = 0.5
 FURTHER_SHARE = 0.3
@@ -63,7 +63,8 @@ _NO_SUBJECT = _SMALL_TALK.union(
     wordpieces.WORDS["without_subject"].split(),
     wordpieces.WORDS["pieces"]["stop_word"].split(),
 )
-# A message with more words that may be its subject is searched for alone.
+# A message is searched for without earlier messages if more of its words than this may be a
+# subject.
 MAX_SUBJECT_WORDS = 2
 MAX_EARLIER_TEXTS = 3
 MAX_EARLIER_CHARS = 200
@@ -73,10 +74,10 @@ MAX_EARLIER_CHARS = 200
 def recall(
     scope: RecallScope, query: str, token_budget: int | None = None, limit: int | None = None
 ) -> list[RecallResult]:
-    """Return the excerpts within `scope` that answer `query` best, at most `limit`, best first.
+    """Return the excerpts in `scope` that best answer `query`, at most `limit`, best first.
 
-    With a budget, return those that fit whole into `token_budget` tokens, in time order. Without a
-    query, return the most recent.
+    With `token_budget`, return the complete excerpts that fit into it, in chronological order.
+    Without a query, return the most recent excerpts.
     """
     query = storable(query).strip()[:MAX_QUERY_CHARS]
     if scope.speaker and not scope.alias_of:
@@ -97,7 +98,7 @@ def recall(
 def _recall_with_facts(
     scope: RecallScope, query: str, token_budget: int | None, limit: int | None
 ) -> list[RecallResult]:
-    """Return the facts among the results of the other sources, whose scores are comparable."""
+    """Return facts together with the results of the other sources. Their scores are comparable."""
     facts = fact_search.visible_facts(scope, scope.valid_at or timezone.now())
     others = tuple(kind for kind in scope.source_types if kind != SourceType.FACT)
     results = recall(replace(scope, source_types=others), query, limit=limit) if others else []
@@ -113,15 +114,15 @@ def _recall_with_facts(
 
 
 def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
-    """Return the results by time, the oldest first."""
+    """Return the results in chronological order, oldest first."""
     return sorted(results, key=lambda result: (result.occurred_at, result.first_seq, result.part))
 
 
 @dataclass(frozen=True)
 class RankedRows:
-    """The rows of a search with their signals, and the weights by which they are ranked.
+    """The rows of a search with their signals, and the weights that rank them.
 
-    `conversations` numbers those of the rows; `message_share` is that of the query.
+    `conversations` numbers the conversations of the rows. `message_share` belongs to the query.
     """
 
     rows: Sequence[RecallResult]
@@ -140,12 +141,12 @@ class RankedRows:
 
     @property
     def order(self) -> list[int]:
-        """Return the indexes of the rows that are in the scope, best first."""
+        """Return the indexes of the rows in the scope, best first."""
         best_first = np.argsort(-self.scores, kind="stable").tolist()
         return [index for index in best_first if self.rows[index].in_scope]
 
     def pack(self, budget: int, limit: int | None) -> list[int]:
-        """Return the indexes of the rows in the scope that fill a budget of tokens."""
+        """Return the indexes of the rows in the scope that fill a budget of `budget` tokens."""
         visible = np.flatnonzero([row.in_scope for row in self.rows])
         tokens = np.array([row.tokens for row in self.rows], np.int64)
         packed = pack_ranked(
@@ -159,7 +160,7 @@ class RankedRows:
         return visible[packed].tolist()
 
     def results(self, indexes: Sequence[int]) -> list[RecallResult]:
-        """Return the results at these indexes, with signals rounded to thousandths."""
+        """Return the results at these indexes. Signals are rounded to three decimals."""
         columns = np.stack(list(self.contributions.values()), axis=1)
         rounded = np.round(columns[indexes].astype(float), 3).tolist()
         return [
@@ -174,7 +175,7 @@ class RankedRows:
 
 
 def find_ranked(scope: RecallScope, query: str) -> RankedRows:
-    """Return the candidates for `query`, ranked with the weights in use."""
+    """Return the candidates for `query`, ranked with the current weights."""
     terms, size = fulltext.query_terms(scope.project, query)
     embedder = embedders.get()
     vector: Matrix | None = None
@@ -200,7 +201,7 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
     is_name = [any(part.startswith(term.word[:4]) for part in prefixes) for term in terms]
     idf = np.array([term.idf for term in terms], np.float32) * ~np.array(is_name, bool)
     pieces = wordpieces.query_pieces(query_parsing.remove_names(query, speakers))
-    # A query that mentions several speakers does not ask for one of them.
+    # A query that mentions several speakers does not ask about any single one of them.
     is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
     arrays = _to_arrays(columns, len(terms), bool(parsed.dates))
     signals = ranking.measure_signals(parsed, pieces, arrays, idf, is_speaker)
@@ -208,7 +209,9 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
 
 
 def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
-    """Return the columns of the search, one tuple for each field of RecallResult, as arrays."""
+    """Return the columns of the search as arrays. `columns` has a tuple for each field of
+    RecallResult.
+    """
     days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
     mentions: list[list[int]] = [[] for _ in days]
     if with_mentions:
@@ -219,7 +222,7 @@ def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
     notes = np.array([kind == SourceType.NOTE for kind in columns.source_type])
     starts = np.array([True, *(source != other for source, other in pairwise(columns.source))])
     return CandidateRows(
-        # A note has no neighbours: notes before and after it are unrelated.
+        # Each note is its own source, because the preceding and following notes are unrelated.
         source=np.cumsum(starts | notes) - 1,
         first_seq=np.where(notes, 1, columns.first_seq),
         last_seq=np.where(notes, 1, columns.last_seq),
@@ -235,15 +238,16 @@ def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a message has no content to search for: thanks, greetings, assent."""
+    """Return whether a message has nothing to search for: thanks, greetings, agreement."""
     return all(word in _SMALL_TALK for word in _WORDS.findall(text[:MAX_QUERY_CHARS].lower()))
 
 
 def query_in_chat(text: str, earlier: Iterable[str]) -> str:
-    """Return the query for a message of a chat, whose `earlier` texts are the latest first.
+    """Return the recall query for a message of a chat. `earlier` are the preceding texts, latest
+    first.
 
-    If a text refers to something that was mentioned before and hardly names a subject ("what about
-    the second one?"), the beginning of the text before it is added, until one names its subject.
+    If a text refers to something mentioned earlier and hardly names a subject ("what about the
+    second one?"), the beginning of the preceding text is added, until a text names its subject.
     """
     query = [text]
     for before in islice(earlier, MAX_EARLIER_TEXTS):
@@ -262,7 +266,7 @@ def _refers_back(text: str) -> bool:
 def filter_relevant(
     best_first: Sequence[RecallResult], min_score: float = MIN_SCORE
 ) -> list[RecallResult]:
-    """Return the results that have at least `min_score` and are not much worse than the best."""
+    """Return the results with a score of at least `min_score` that is near the best score."""
     if not best_first:
         return []
     least = max(min_score, best_first[0].score - MAX_SCORE_GAP)
@@ -277,11 +281,12 @@ def pack_ranked(
     budget: int,
     limit: int | None = None,
 ) -> list[int]:
-    """Return the indexes of the excerpts that fit whole into `budget` tokens, at most `limit`.
+    """Return the indexes of the excerpts to put into `budget` tokens, at most `limit`. No excerpt
+    is cut.
 
-    A question is answered by the best excerpts. A message that continues a chat, as far as
-    `message_share` goes from 0 to 1, may continue several conversations: part of the budget is for
-    one short excerpt of each conversation that is not among the best.
+    A question gets the best excerpts. A message that continues a chat may refer to several
+    conversations. Therefore, in proportion to `message_share` (0 to 1), part of the budget is used
+    for one short excerpt of each conversation that is not among the best.
     """
     length = np.log(np.maximum(tokens, 1)).astype(np.float32)
     values = scores - LENGTH_WEIGHT * length
@@ -300,7 +305,7 @@ def pack_ranked(
 
 
 def best_of_each(conversations: Ints, values: Floats) -> Ints:
-    """Return the index of the row with the highest value of each conversation, best first."""
+    """Return, for each conversation, the index of the row with the highest value, best first."""
     order = np.argsort(-values, kind="stable")
     _, first = np.unique(conversations[order], return_index=True)
     return order[np.sort(first)]
@@ -309,9 +314,10 @@ def best_of_each(conversations: Ints, values: Floats) -> Ints:
 def pack_into_budget(
     tokens: Iterable[int], budget: int | None = None, limit: int | None = None
 ) -> list[int]:
-    """Return the indexes of the texts that fit whole into `budget` tokens, at most `limit`.
+    """Return the indexes of the texts that fit into `budget` tokens, at most `limit`. No text is
+    cut.
 
-    `tokens` are the sizes of the texts, best first. A text that is too long is skipped.
+    `tokens` are the lengths of the texts, best text first. A text that does not fit is skipped.
     """
     packed: list[int] = []
     for index, size in enumerate(tokens):
@@ -326,9 +332,9 @@ def pack_into_budget(
 
 
 def format_excerpt(at: datetime, speaker: str, text: str, zone: tzinfo) -> str:
-    """Return the line of an excerpt in prompts: its day in `zone`, the speaker, the quoted text.
+    """Return an excerpt as a line of a prompt: its day in `zone`, the speaker and the quoted text.
 
-    It has the same number of tokens in every zone.
+    The number of tokens does not depend on the zone.
     """
     name = quoting.quote_on_one_line(speaker)
     return f"[{at.astimezone(zone):%Y-%m-%d}] {name}: {quoting.quote(text)}\n"

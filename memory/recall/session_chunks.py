@@ -1,5 +1,5 @@
-"""Chunks of sessions: read the messages that may have changed, cut them into turns, and compare
-these with the chunks in the index.
+"""Chunks of sessions: read changed messages, group them into turns, and compare these with the
+index.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,23 +22,22 @@ from memory.recall.chunking import ChunkingRules, TurnChunk
 from memory.recall.embedders import Embedder
 from projects.models import Project
 
-# The columns of a message that are read.
+# The columns of a message that chunking needs.
 MESSAGE_COLUMNS = (
     *("session", "seq", "parent", "role", "author", "author_name", "text", "status"),
     *("remembered", "deleted_at", "copied_from", "created_at"),
 )
-# The number of messages of a session that are read together; a longer session is indexed in
-# stretches.
+# The number of messages that are read at once. A longer session is indexed in several stretches.
 STRETCH_MESSAGES = 2_000
-# The columns that decide whether a chunk is written again. The others are computed from them.
+# A chunk is written again if one of these columns differs. The other columns depend on them.
 COMPARED_COLUMNS = chunk_writer.UPDATED_COLUMNS.keys() - {"tokens", "pieces"}
 
 
 @dataclass(frozen=True)
 class SessionStretch:
-    """The turns of a session from message `start` to `through`.
+    """The turns of a session from message `start` to message `through`.
 
-    `has_more` means that there are messages after it that have not been read.
+    `has_more` is true if later messages have not been read yet.
     """
 
     cursor: IndexCursor
@@ -49,12 +48,12 @@ class SessionStretch:
 
     @property
     def chunk_filter(self) -> Q:
-        """Return the condition for the existing chunks of the stretch."""
+        """Return the condition for the existing chunks of this stretch."""
         condition = Q(source=self.cursor.pk, first_seq__gte=self.start)
         return condition & Q(first_seq__lte=self.through) if self.has_more else condition
 
     def chunks(self) -> Iterator[Chunk]:
-        """Return the chunks that the stretch should have, unsaved."""
+        """Return the chunks that should exist for this stretch, unsaved."""
         cursor = self.cursor
         source_type = SourceType.of(cursor.session)
         for turn in self.turns:
@@ -76,7 +75,7 @@ class SessionStretch:
 
 
 def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
-    """Return the turns of each session that have to be indexed."""
+    """Return the turns of each session from the point where its chunks may have to change."""
     starts = _starts(cursors)
     stretches = (
         Q(session=pk, seq__gte=start, seq__lt=start + STRETCH_MESSAGES)
@@ -94,8 +93,8 @@ def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
 
 
 def _starts(cursors: Sequence[IndexCursor]) -> dict[UUID, int]:
-    """Return where chunking starts in each session: at the last chunk that begins before the
-    change, since that chunk may grow or shrink.
+    """Return the seq at which chunking starts in each session: at the last chunk that begins before
+    the change, because that chunk may become longer or shorter.
     """
     before = reduce(
         or_, (Q(source=cursor.pk, first_seq__lt=cursor.dirty_from) for cursor in cursors)
@@ -109,7 +108,7 @@ def _starts(cursors: Sequence[IndexCursor]) -> dict[UUID, int]:
 
 
 def _start(dirty_from: int, last_chunk: int) -> int:
-    """Return `last_chunk`, unless it is too far before the change."""
+    """Return `last_chunk`, or `dirty_from` if the chunk begins too long before the change."""
     return last_chunk if dirty_from - last_chunk < STRETCH_MESSAGES // 2 else dirty_from
 
 
@@ -122,7 +121,7 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
     indexed = [message for message in final if message.pk in path and _is_read(message)]
     turns = list(chunking.chunk_messages(indexed, chunking_rules(session, cursor.project)))
     if has_more and turns:
-        # The last turn may continue: the next stretch begins with it.
+        # The last turn may continue, so the next stretch begins with it.
         through = _start(through + 1, turns[-1].first_seq + 1) - 1
     return SessionStretch(cursor, start, through, turns, has_more)
 
@@ -137,14 +136,16 @@ def _active_path(session: Session, start: int, messages: Sequence[Message]) -> s
 
 
 def _is_read(message: Message) -> bool:
-    """Return whether chunking reads a message; one in a role that is not indexed ends a turn."""
+    """Return whether chunking needs a message. Roles that are not indexed are needed to end
+    turns.
+    """
     is_separator = message.role not in chunking.INDEXED_ROLES and not message.deleted_at
     return contributes(message) or is_separator
 
 
 def chunking_rules(session: Session, project: Project) -> ChunkingRules:
-    """Return the rules for a session of `project`. Each note is a chunk of its own, even if it is
-    short.
+    """Return the chunking rules for a session of `project`. Each note becomes its own chunk,
+    however short it is.
     """
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
@@ -159,9 +160,10 @@ def chunking_rules(session: Session, project: Project) -> ChunkingRules:
 def plan_chunks(
     stretches: Sequence[SessionStretch], embedder: Embedder, renew: Callable[[], None]
 ) -> chunk_writer.WritePlan:
-    """Compare the turns with the existing chunks and embed those that differ.
+    """Compare the turns with the existing chunks, and embed the turns that differ.
 
-    `renew` is called before each batch of texts; its exceptions end the work. Raises EmbedderError.
+    `renew` is called before each batch of texts, and may raise to stop the work. Raises
+    EmbedderError.
     """
     existing: dict[UUID, dict[tuple[int, int], Chunk]] = {}
     rows = Chunk.objects.filter(

@@ -1,7 +1,6 @@
-"""The summaries of conversations in the search index: kept up to date with the entries, and with
-them the facts.
+"""Keeps the summaries of conversations, and facts, up to date in the search index.
 
-A member may read summaries of conversations whose messages may not be quoted to them.
+Members may read all these summaries, even of conversations whose messages they may not see.
 """
 
 import logging
@@ -20,9 +19,9 @@ from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
-# The number of entries that are read, embedded and committed together.
+# The number of entries that are read, embedded and committed at once.
 BATCH_SIZE = 500
-# The chunk of a summary has this `first_seq`, and the revision of its entry as `last_seq`.
+# `first_seq` of all chunks of summaries. Their `last_seq` is the revision of the entry.
 FIRST_SEQ = 1
 
 
@@ -33,7 +32,7 @@ def catch_up(
 ) -> int:
     """Update the chunks of projects whose entries changed. Return the number of chunks written.
 
-    Stops between two projects when `may_continue()` is false. A project that fails stays due.
+    Stops between two projects once `may_continue()` returns false. A project that fails stays due.
     """
     changed = EntriesChanged.objects.filter(in_project(project))
     written = 0
@@ -48,19 +47,19 @@ def catch_up(
 
 
 def mark_changed(projects: QuerySet[Project]) -> None:
-    """Mark the summaries of these projects to be compared with the entries."""
+    """Mark the projects, so that their summaries are compared with the entries again."""
     EntriesChanged.objects.bulk_create(
         EntriesChanged(project_id=pk) for pk in projects.values_list("pk", flat=True).iterator()
     )
 
 
 def update_project(project_id: UUID, embedder: Embedder) -> int:
-    """Write the chunks of new and changed summaries and facts, and delete those of summaries that
-    are gone.
+    """Write the chunks of new and changed summaries and facts. Delete the chunks of summaries that
+    no longer exist.
 
     Return the number of chunks written. Raises EmbedderError.
     """
-    # Rows that are added after this are handled by the next run.
+    # Rows inserted after this query are processed by the next run.
     handled = list(EntriesChanged.objects.filter(project=project_id).values_list("pk", flat=True))
     project = Project.objects.filter(pk=project_id).first()
     if project is None:
@@ -93,7 +92,7 @@ def _chunks(project_id: UUID) -> QuerySet[Chunk]:
 
 
 def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
-    """Embed and write the summaries of these entries, unless they change meanwhile."""
+    """Embed and write the summaries of the entries that do not change in the meantime."""
     entries = list(searchable_entries(project_id).filter(pk__in=ids).select_related("project"))
     existing = dict(_chunks(project_id).filter(source__in=ids).values_list("source", "pk"))
     chunks = [make_chunk(entry) for entry in entries]
@@ -103,7 +102,7 @@ def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
     revisions = {entry.pk: entry.revision for entry in entries}
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # Locked, so that the revisions stay the same until the commit.
+            # Locked, so that the revisions do not change before the commit.
             cursor.execute(
                 "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
                 " ORDER BY id FOR SHARE",

@@ -1,10 +1,10 @@
-"""The HNSW indexes over vectors, one for each embedder.
+"""The HNSW indexes of vectors. Each embedder has its own index.
 
-Adding a vector to an HNSW index takes a hundred times as long as writing the row, and a search in
-the index also visits vectors of other projects. Therefore vectors are written without the index.
-The vectors of a small project are compared one by one; those of a large project are added to the
-index in batches, in the background. Search uses the index for the vectors in it and compares the
-others, so that it finds all vectors at any time.
+Adding a vector to an HNSW index takes a hundred times as long as writing the row, and a search of
+the index also visits vectors of other projects. Therefore vectors are written without being
+indexed. The vectors of a small project are compared one by one. The vectors of a large project are
+added to the index in batches, in the background. A search uses the index and compares vectors that
+are not in it yet, so that it always finds all vectors.
 """
 
 import time
@@ -18,17 +18,18 @@ from psycopg import sql
 from memory.models.chunks import HNSW_PARAMETERS
 from memory.recall.embedders import Embedder
 
-# The limit of pgvector's HNSW for half-precision vectors; longer ones are compared one by one.
+# pgvector's limit for HNSW with half precision. Longer vectors are compared one by one.
 MAX_INDEXED_DIMENSIONS = 4_000
-# The embedder whose index is created by the migrations, and the name of that index.
+# The embedder whose index the migrations create, and the name of that index.
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
-# Up to this number of chunks, every vector of a project is compared. Larger projects use the index.
+# In projects with at most this number of chunks, all vectors are compared. Others use the index.
 MAX_EXACT_CHUNKS = 10_000
-# The number of vectors of a large project that may wait: comparing them takes two milliseconds.
+# The number of vectors of a large project that may be outside of the index. Comparing them takes 2
+# ms.
 MAX_UNINDEXED_VECTORS = 2_000
-# The number of vectors that are added together; their rows are locked for some tenths of a second.
+# The number of vectors that are added at once. Their rows are locked for some tenths of a second.
 BATCH_SIZE = 200
-# The same number while there is no index.
+# The same, while the index does not exist.
 BULK_BATCH_SIZE = 10_000
 
 _PROJECTS_BEHIND = """
@@ -40,7 +41,7 @@ _PROJECTS_BEHIND = """
     )
 """
 _HAS_LARGE_PROJECT = "SELECT EXISTS (SELECT FROM memory_corpus WHERE chunks > %s)"
-# Whether most vectors of large projects are not in the index.
+# Whether most vectors of large projects are outside of the index.
 _IS_MOSTLY_UNINDEXED = """
     SELECT count(*) FILTER (WHERE NOT indexed) > count(*) FILTER (WHERE indexed)
     FROM memory_vector WHERE embedder = %s AND project_id IN (
@@ -62,9 +63,9 @@ _INDEX_STATE = """
 
 
 def add_waiting(embedder: Embedder, seconds: float = float("inf")) -> bool:
-    """Add the waiting vectors of large projects to the index, for at most `seconds`.
+    """Add vectors of large projects to the index, for at most `seconds`.
 
-    Return whether the time ran out before all were added. Do not call it inside a transaction.
+    Return whether the time ran out before all were added. Do not call this inside a transaction.
     """
     if not has_large_project(embedder):
         return False
@@ -73,10 +74,10 @@ def add_waiting(embedder: Embedder, seconds: float = float("inf")) -> bool:
 
 
 def add_all(embedder: Embedder) -> None:
-    """Add all waiting vectors of large projects. Do not call it inside a transaction.
+    """Add all vectors of large projects to the index. Do not call this inside a transaction.
 
-    If more vectors wait than are in the index, the index is created again, which takes a quarter of
-    the time of adding them. Meanwhile search compares all vectors.
+    If most of them are not in the index yet, the index is created again, which takes a quarter of
+    the time of adding them. In the meantime, searches compare all vectors.
     """
     if not has_large_project(embedder):
         return
@@ -93,8 +94,8 @@ def add_all(embedder: Embedder) -> None:
 def ensure_index(embedder: Embedder) -> None:
     """Create the index of the embedder if it does not exist, without blocking reads and writes.
 
-    An index that a killed process left unfinished is created again, unless another process is
-    creating it.
+    If a killed process left an unfinished index, it is created again, unless another process is
+    creating it now.
     """
     with connection.cursor() as cursor:
         cursor.execute(_INDEX_STATE, [index_name(embedder)])
@@ -142,7 +143,7 @@ def index_name(embedder: Embedder) -> str:
 
 
 def _add_batches(embedder: Embedder, size: int, seconds: float = float("inf")) -> bool:
-    """Add waiting vectors in batches, without waiting for rows that another process locked.
+    """Add vectors to the index in batches. Skip rows that another process has locked.
 
     Return whether the time ran out.
     """

@@ -1,4 +1,6 @@
-"""The activity log in words: an act as a sentence, its day, reason, duration and cost."""
+"""Template tags for the activity log: an action as a sentence, its day, reason, duration and
+cost.
+"""
 
 from collections.abc import Mapping
 from datetime import date
@@ -22,7 +24,7 @@ from projects.models import MemberRole
 
 register = template.Library()
 
-# The counts of a forget receipt, in the order in which they are shown.
+# The labels of the counts in a forget receipt, in the order in which they are shown.
 REMOVED_LABELS: Mapping[str, Any] = {
     "messages": ngettext_lazy("message or reply to it", "messages and replies to them"),
     "sessions": ngettext_lazy("chat", "chats"),
@@ -42,7 +44,7 @@ REMOVED_LABELS: Mapping[str, Any] = {
     ),
 }
 
-# The acts as sentences. `what` is the memory, fact, message or chat, with a link.
+# The actions as sentences. `what` is a link to the memory, fact, message or chat.
 SENTENCES: Mapping[str, Any] = {
     ActivityVerb.SUMMARISED: gettext_lazy("%(who)s summarised %(what)s"),
     ActivityVerb.ROLLED_UP: ngettext_lazy(
@@ -95,9 +97,9 @@ LEFT = gettext_lazy("%(who)s left the project: %(whom)s")
 
 @register.simple_tag
 def activity_sentence(row: Any, slug: str, is_about_page: bool = False) -> SafeString:
-    """Return an act of memory.views.activity as a sentence with links.
+    """Return a row of memory.views.activity as a sentence with links.
 
-    On the page of the memory or fact itself, `is_about_page`, the sentence does not link to it.
+    On the page of the memory or fact itself (`is_about_page`), the sentence has no link to it.
     """
     act = row.act
     parts = {
@@ -119,7 +121,7 @@ def _this(act: Activity) -> str:
 
 
 def _object(row: Any, slug: str) -> str | SafeString:
-    """Return what an act was about, with a link to it if the reader may open it."""
+    """Return the object of an action, as a link if the reader may open it."""
     act = row.act
     chat = _chat_link(row, slug)
     if act.verb == ActivityVerb.IMPORTED:
@@ -149,7 +151,7 @@ def _imported(act: Activity) -> str:
 
 
 def _entry_link(row: Any, slug: str) -> SafeString:
-    """Return the title of the chat or the period, with the colour of its layer."""
+    """Return a link with the title of the chat or the period, in the colour of the layer."""
     act, entry = row.act, row.entry
     if row.session:
         label = row.session.label
@@ -174,7 +176,7 @@ def _link(url: str | None, label: str) -> SafeString:
 
 @register.filter
 def day_heading(day: date) -> str:
-    """Return “Today”, “Yesterday” or the date with its weekday."""
+    """Return “Today”, “Yesterday”, or the date with its weekday."""
     days = (timezone.localdate() - day).days
     if days in (0, 1):
         return _("Yesterday") if days else _("Today")
@@ -183,7 +185,7 @@ def day_heading(day: date) -> str:
 
 @register.filter
 def actor(act: Activity) -> str:
-    """Return the name of the user who did it, or Strata for automatic acts."""
+    """Return the name of the user who acted, or Strata for automatic actions."""
     if act.by_id is None:
         return "Strata"
     return act.by.get_username() if act.by else _("a former user")
@@ -191,7 +193,7 @@ def actor(act: Activity) -> str:
 
 @register.filter
 def membership_change(act: Activity) -> str:
-    """Return the member and the roles of a membership act; empty for other acts."""
+    """Return the member and the roles of a change of membership; empty for other actions."""
     roles = [str(MemberRole(role).label) for role in (act.role_before, act.role_after) if role]
     if not roles:
         return ""
@@ -202,8 +204,8 @@ def membership_change(act: Activity) -> str:
 
 @register.filter
 def reason_label(act: Activity) -> str:
-    """Return the reason of an act; empty if it adds nothing to the verb."""
-    # ReviewReason and ModerationReason share values, with different labels.
+    """Return the reason of an action; empty if the verb already implies it."""
+    # Both enumerations have some of the same values, with different labels.
     reasons = ReviewReason if act.verb == ActivityVerb.PROPOSED else ModerationReason
     if act.reason == ModerationReason.OTHER:
         return ""
@@ -212,7 +214,7 @@ def reason_label(act: Activity) -> str:
 
 @register.filter
 def activity_period(act: Activity) -> str:
-    """Return the period that the act was about; empty if there is none."""
+    """Return the period of the entry that was changed; empty if there is none."""
     if not act.period_key:
         return ""
     return localized_label(Granularity(act.granularity), act.period_key)

@@ -1,4 +1,4 @@
-"""The work queues on the first page of the admin."""
+"""Work queues on the first page of the admin: the number of items that need attention."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from memory.models import Cursor, Entry, EntryStatus, Fact, FactStatus, IndexCur
 
 register = template.Library()
 
-# The label of each queue, its rows, and the query string of the change list that shows them.
+# For each queue: its label, its rows, and the query string of the admin list that shows them.
 QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
     (
         _("Memories to review"),
@@ -54,7 +54,7 @@ QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
 
 @register.simple_tag(takes_context=True)
 def admin_queues(context: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return `name`, `count` and `address` of the queues that the user may open."""
+    """Return `name`, `count` and `address` of each queue that the user may open."""
     user, queues = context["request"].user, []
     for name, rows, query in QUEUES:
         model: type[Model] = rows.model

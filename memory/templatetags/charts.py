@@ -1,4 +1,4 @@
-"""Charts drawn as SVG: bars by week, and the time in which a fact is valid."""
+"""Charts as SVG: bars for each week, and the period in which a fact is valid."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,13 +12,13 @@ from memory.models import Fact
 
 register = template.Library()
 
-# In units of the SVG view box, which the page scales.
+# Sizes in units of the SVG view box, which pages scale.
 CHART_HEIGHT, BAR_STEP, BAR_GAP = 60.0, 12.0, 2.0
 
 
 @register.inclusion_tag("memory/_weekly_chart.html")
 def weekly_chart(weeks: Sequence[WeekStatistics], label: Any, layer: str) -> dict[str, object]:
-    """Draw the messages of each week, with a table. `layer` names the colour."""
+    """Draw the number of messages of each week, with a table. `layer` selects the colour."""
     values = [week.messages for week in weeks]
     highest = max([*values, 1])
     heights = [round(CHART_HEIGHT * value / highest, 1) for value in values]
@@ -44,7 +44,9 @@ def weekly_chart(weeks: Sequence[WeekStatistics], label: Any, layer: str) -> dic
 
 @register.inclusion_tag("memory/_fact_timeline.html")
 def fact_timeline(fact: Fact, facts: Sequence[Fact]) -> dict[str, object]:
-    """Draw the validity of `fact` on a time axis from the first of `facts` until now."""
+    """Draw the validity of `fact` on a time axis from the start of the first of `facts` until
+    now.
+    """
     now = timezone.now()
     first = min(other.valid_from for other in facts)
     span = max((now - first).total_seconds(), 1.0)

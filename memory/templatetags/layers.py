@@ -43,7 +43,9 @@ def period_label(entry: Entry) -> str:
 
 @register.filter
 def is_quoted(entry: Entry) -> bool:
-    """Return whether the text may be shown and was written by the extractive summariser."""
+    """Return whether the text consists of quotations (extractive summariser) and is not
+    withheld.
+    """
     return entry.written_by == EXTRACTIVE and not entry.withheld
 
 
@@ -66,7 +68,7 @@ def first_line(summary: str) -> str:
 
 @register.filter
 def bullets(summary: str) -> list[str]:
-    """Return the bullets without their marks; empty if the text does not begin with a bullet."""
+    """Return the bullets without their markers; empty if the text does not begin with a bullet."""
     items: list[str] = []
     for line in filter(str.strip, summary.splitlines()):
         if BULLET.match(line):

@@ -1,4 +1,4 @@
-"""`{% search_line form %}`: one line to search, with the filters of the form behind a button."""
+"""`{% search_line form %}`: a search field in one line. A button opens the filters of the form."""
 
 from typing import Any, NamedTuple
 
@@ -7,12 +7,12 @@ from django.utils.formats import date_format
 
 register = template.Library()
 
-# The field that stands in the line itself.
+# The field that is shown in the line.
 QUERY_FIELD = "q"
 
 
 class ActiveFilter(NamedTuple):
-    """A filter that is set, and the query string of the page without it."""
+    """A filter that is set, and the query string of the page without this filter."""
 
     label: str
     value: str
@@ -21,7 +21,9 @@ class ActiveFilter(NamedTuple):
 
 @register.inclusion_tag("memory/_search_line.html", takes_context=True)
 def search_line(context: template.Context, form: forms.Form) -> dict[str, Any]:
-    """Return the parts of the line. Filters that are set are listed below it, each with a link."""
+    """Return the parts of the line. Active filters are listed below it, each with a link to remove
+    it.
+    """
     filters = [field for field in form.visible_fields() if field.name != QUERY_FIELD]
     return {
         "form": form,
@@ -37,7 +39,7 @@ def search_line(context: template.Context, form: forms.Form) -> dict[str, Any]:
 
 
 def _chosen(form: forms.Form, name: str) -> str:
-    """Return what is chosen in a field, as people read it; empty if nothing valid is."""
+    """Return the chosen value of a field as readable text; empty without a valid value."""
     value = getattr(form, "cleaned_data", {}).get(name)
     if not value:
         return ""

@@ -18,10 +18,10 @@ from projects.permissions import membership, require_active
 def project_page(
     get: Collection[str] = MemberRole.values, post: Collection[str] = ()
 ) -> Callable[[Callable], Callable]:
-    """Return a decorator: the view gets the user's membership instead of the slug, and runs in the
-    project's time zone.
+    """Return a decorator for views. It passes the user's membership instead of the slug, and
+    activates the project's time zone.
 
-    `get` and `post` are the roles that may use a method; a method without roles answers 405.
+    `get` and `post` are the roles that may use the method. A method without roles answers 405.
     """
     roles = {"GET": get, "POST": post}
 

@@ -1,4 +1,4 @@
-"""The activity log, and the home page of a project, which shows its newest rows."""
+"""The activity log, and the overview page of a project with its latest rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MAX_PEOPLE = 50
 
 @dataclass(frozen=True)
 class ActivityRow:
-    """An act, with the objects it names as far as they exist and the reader may open them."""
+    """An action with the objects that it names, if they exist and the reader may open them."""
 
     act: Activity
     entry: Entry | None
@@ -37,13 +37,15 @@ class ActivityRow:
 
     @property
     def day(self) -> date:
-        """The day of the act in the active time zone."""
+        """The day of the action in the active time zone."""
         return timezone.localdate(self.act.at)
 
 
 @project_page()
 def activity(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the log, newest first, and the due work. `?part` returns the part that polls."""
+    """Show the log, newest first, and pending work. `?part` returns the part that the page
+    polls.
+    """
     form = ActivityForm(member.project, request.GET)
     acts = Activity.objects.filter(project=member.project)
     rows = activity_rows(member, form.apply(acts)) if form.is_valid() else []
@@ -65,7 +67,7 @@ def activity(request: HttpRequest, member: Membership) -> HttpResponse:
 
 @project_page()
 def overview(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the overview. `?part` returns the recent activity alone, which the page polls."""
+    """Show the overview. `?part` returns only the recent activity, which the page polls."""
     project = member.project
     acts = Activity.objects.filter(project=project)
     context: dict[str, object] = {"rows": activity_rows(member, acts, RECENT_ACTS)}
@@ -85,7 +87,7 @@ def overview(request: HttpRequest, member: Membership) -> HttpResponse:
 def activity_rows(
     member: Membership, activities: QuerySet[Activity], limit: int = PAGE_SIZE
 ) -> list[ActivityRow]:
-    """Return the newest `limit` rows of `activities`. Needs at most four queries."""
+    """Return the newest `limit` rows of `activities`. Takes at most four queries."""
     acts = list(activities.select_related("by", "whom").order_by("-id")[:limit])
     entries = entries_for(member).in_bulk(_ids(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)

@@ -22,8 +22,8 @@ MAX_HIDDEN = 50
 def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the layers of a project, the rendered bank, left-out entries and pending sessions.
 
-    `at` shows a past day; `part` returns the list alone, without the picture over time; `tree`
-    shows the entries as a tree, down to the messages.
+    `at` selects a past day. `part` returns only the list, without the chart over time. `tree` shows
+    the entries as a tree down to the messages.
     """
     days = layers_chart.day_range(member.project, request.GET.get("at", ""))
     context: dict[str, Any] = {"days": days}
@@ -33,13 +33,13 @@ def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
         moment = layers_chart.end_of_day(days.shown, member.project)
         bank = bank_as_of(member.project, moment)
         context |= {"chart": layers_chart.chart_as_of(member, moment), "bank": bank}
-    # The entries that did not fit into the bank with the reason, newest first.
+    # The entries that did not fit into the bank, with reasons, newest first.
     reasons = dict(context["bank"].left_out[: layers_chart.MAX_ENTRIES_PER_LAYER])
     left_out = entries_for(member).filter(pk__in=reasons).newest_first()
     context["left_out"] = [(entry, reasons[entry.pk]) for entry in left_out]
     if "tree" in request.GET:
         context["tree"] = _tree(member, context["chart"].drawn)
-    # Each entry is listed once.
+    # Leave these out of the other list, so that each entry is listed once.
     elsewhere = {*reasons, *(entry.pk for entry, _decides in context.get("proposed", ()))}
     context["listed"] = context["chart"].without(elsewhere)
     if "part" in request.GET:
@@ -69,7 +69,7 @@ def _current(request: HttpRequest, member: Membership) -> dict[str, Any]:
 def _tree(
     member: Membership, drawn: Sequence[layers_chart.LayerBlock]
 ) -> list[lineage.EntrySource]:
-    """Return the drawn entries with their sources, newest layer first."""
+    """Return the listed entries with their sources, newest layer first."""
     entries = [block.entry for block in drawn]
     leaves = lineage.leaves(member, (entry for entry in entries if entry.session_id))
     by_id = {leaf.entry.pk: leaf for leaf in leaves}

@@ -1,4 +1,4 @@
-"""The page of the pinned blocks: the project's, and the member's own."""
+"""The page of pinned text: the blocks of the project and the member's own blocks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ PROJECT, MINE = "project", "mine"
 
 @project_page(post=WRITERS)
 def block_list(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show both shelves. A POST writes, moves or deletes one block."""
+    """Show both shelves. A POST request writes, moves or deletes one block."""
     if request.method != "POST":
         return _page(request, member)
     shelf, action = request.POST.get("shelf", ""), request.POST.get("action", "")
@@ -57,7 +57,7 @@ def _write(request: HttpRequest, member: Membership, owner) -> HttpResponse:
             form.show_conflict(error.block)
         else:
             return redirect("memory-blocks", member.project.slug)
-    # The page keeps the text that was refused.
+    # Show the form with the rejected text again.
     return _page(request, member, form, MINE if owner else PROJECT, status=400)
 
 
@@ -68,7 +68,7 @@ def _page(
     invalid_shelf: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render the page, with an `invalid` form on its shelf."""
+    """Render the page. `invalid` is a rejected form, shown on the shelf `invalid_shelf`."""
     rows = list(Block.objects.visible_to(member).in_order())
     shelves = {PROJECT: [block for block in rows if block.user_id is None]}
     if member.is_writer:
@@ -84,7 +84,7 @@ def _page(
 
 
 def _shelf(name: str, shelf: Sequence[Block], invalid: BlockForm | None) -> dict[str, Any]:
-    """Return the blocks of a shelf, each with its form, and the form for a new block."""
+    """Return the blocks of a shelf with a form for each, and a form for a new block."""
     forms = {block.name: BlockForm.for_block(block) for block in shelf}
     new = BlockForm(initial={"version": 0}, auto_id=f"new-{name}-%s")
     if invalid is not None and invalid.data.get("name") in forms:

@@ -1,4 +1,4 @@
-"""The command palette: pages, chats, memories and facts that match a few letters."""
+"""The command palette: finds pages, chats, memories and facts by a few letters."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,9 +40,9 @@ Place = dict[str, Any]
 
 @project_page()
 def command_palette(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Return the list of places that match `q`: pages first, then content."""
+    """Return the list of matches for `q`: first pages, then content."""
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
-    # Without a query the list shows the latest chats.
+    # Without a query, show the latest chats.
     places = [
         _place(member, name, _("page"), route)
         for name, route in (PAGES if query else PAGES[:1])
@@ -64,7 +64,7 @@ def _place(member: Membership, name: Any, kind: Any, route: str, *args: object) 
 def _chats(member: Membership, query: str) -> Iterator[Place]:
     chats = permissions.sessions_for(member.user).chats().filter(project=member.project)
     chats = search.search_sessions(chats, query) if query else chats.filter(archived_at=None)
-    # Matching titles come before matching messages.
+    # Chats with a matching title come before chats with a matching message.
     by_title = Case(When(title__icontains=query, then=0), default=1)
     page = chats.order_by(by_title, "-last_activity_at", "-id")[:MAX_RESULTS_PER_KIND]
     found = search.excerpts(page, query) if query else {}

@@ -24,14 +24,14 @@ MAX_STATES = 50
 def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show an entry with the digests above it, and its children or messages.
 
-    `from` and `to` are the revisions to compare, by default the last two; `part` returns the
-    drawer beside the layers chart.
+    `from` and `to` are the revisions to compare, by default the last two. `part` returns only the
+    drawer that opens beside the list of layers.
     """
     entry = get_object_or_404(entries_for(member), pk=pk)
     is_digest = entry.session_id is None
     readable = not is_digest and sessions_for(request.user).filter(pk=entry.session_id).exists()
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
-    # A text without stored lines is shown as it is.
+    # Without stored lines, the text is shown unchanged.
     stored = entry.read_lines() if entry.lines else []
     context = {
         "entry": entry,
@@ -54,5 +54,5 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
 
 
 def _covered_messages(entry: Entry) -> list[Message]:
-    """Return the messages with content that the entry covers, in order."""
+    """Return the messages with content that the entry covers, in their order."""
     return list(messages_of(entry).select_related("author")[:MAX_SOURCES])

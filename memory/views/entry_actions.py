@@ -1,4 +1,4 @@
-"""Actions on entries from the pages: a preview first, then the action."""
+"""Actions on entries from pages. Each shows a preview before it is applied."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,10 +34,10 @@ MAX_REFUSALS_SHOWN = 10
 
 @project_page(post=WRITERS)
 def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Apply `action` to `entries`, or the action and the id in `one`.
+    """Apply `action` to `entries`. `one` may instead contain both the action and a single id.
 
-    Without `confirmed` it renders a preview. `?part`, for the drawer, returns the preview alone,
-    and 204 once the action is done.
+    Without `confirmed`, render a preview. With `?part`, for the drawer, return only the preview, or
+    204 once the action is applied.
     """
     if request.method != "POST":
         return redirect("memory-review", member.project.slug)
@@ -60,7 +60,7 @@ def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _parse_selection(request: HttpRequest) -> tuple[str, list[UUID]]:
-    """Return the action and the ids; malformed ids are left out."""
+    """Return the action and the ids. Malformed ids are ignored."""
     name, _, only = request.POST.get("decision", "").partition(" ")
     ids = []
     for text in [only] if only else request.POST.getlist("entries"):
@@ -84,7 +84,7 @@ def _apply(
         return _confirmation_page(request, member, entries, form)
     outcome = apply_action(form.wish(request.user), entries, objection_of(member))
     if form.act in TEXT_ACTIONS and outcome.refused:
-        # The page keeps the text that was refused.
+        # Show the form with the rejected text again.
         form.add_error("text", outcome.refused[0][1])
         return _confirmation_page(request, member, entries, form)
     slug = member.project.slug
@@ -104,7 +104,7 @@ def _apply(
 def _add_messages(
     request: HttpRequest, action: ModerationAction, outcome: ModerationOutcome
 ) -> None:
-    """Report how many entries were changed, and the reasons of the refusals."""
+    """Report how many entries were changed, and why others were not."""
     if outcome.done or len(outcome.refused) > 1:
         messages.success(request, f"{DONE_LABELS[action]}: {len(outcome.done)}.")
     for entry, reason in outcome.refused[:MAX_REFUSALS_SHOWN]:
@@ -121,7 +121,7 @@ def _confirmation_page(
     form: EntryActionForm,
     refused: Sequence[str] = (),
 ) -> HttpResponse:
-    """Render the preview. A form that is invalid or not filled in has none."""
+    """Render the preview. An invalid or incomplete form is shown without a preview."""
     context: dict[str, Any] = {
         "act": form.act,
         "form": form,
@@ -143,7 +143,9 @@ def _confirmation_page(
 
 
 def _back(request: HttpRequest, member: Membership, entries: list[Entry]) -> str:
-    """Return `back` if it is a path of this site, else the page of the entry or the queue."""
+    """Return `back` if it is a path of this site, else the page of the entry or the review
+    queue.
+    """
     back = request.POST.get("back", "")
     if back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         return back

@@ -1,4 +1,4 @@
-"""The pages of facts: list, detail, and the forms that add, change and decide on facts."""
+"""The pages of facts: list, detail page, and forms to add, change and review facts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ MAX_DRAWN = 1_000
 
 @dataclass(frozen=True)
 class FactRow:
-    """A fact with the sources that the reader may open, and the number of all its sources."""
+    """A fact, the sources that the reader may open, and the number of all its sources."""
 
     fact: Fact
     sources: Sequence[FactSource]
@@ -51,10 +51,11 @@ class FactRow:
 
 @project_page()
 def fact_list(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the facts that are valid today or on another day, or those that wait or are hidden.
+    """Show the facts that are valid today or on another day, or facts that wait for review or are
+    hidden.
 
-    `add` opens the form for a new fact, filled in from the query string. `timeline` draws all facts
-    over time.
+    `add` opens the form for a new fact, with values from the query string. `timeline` draws all
+    facts over time.
     """
     if "timeline" in request.GET:
         rows = permissions.facts_for(member).with_validity().newest_first()[:MAX_DRAWN]
@@ -128,14 +129,14 @@ def _list_page(
 
 
 def _states(member: Membership) -> list[tuple[str, str, int]]:
-    """Return the states that facts have, and LIVE, with the number of their facts."""
+    """Return the states that occur, and always LIVE, with the number of facts in each."""
     rows = permissions.facts_for(member).current()
     states = count_choices(rows, "state", FactStatus.choices)
     return [row for row in states if row[0] == FactStatus.LIVE or row[2]]
 
 
 def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> list[FactRow]:
-    # An earlier version has the sources of its fact.
+    # Sources belong to the current version of a fact.
     ids = [fact.earlier_of_id or fact.pk for fact in rows]
     readable = permissions.readable_sources(member, rows)
     counts = FactSource.objects.filter(fact__in=ids).order_by().values_list("fact")
@@ -153,7 +154,7 @@ def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> l
 
 @project_page()
 def fact_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
-    """Show one fact with its sources, its history, and the forms to change it."""
+    """Show a fact with its sources and history, and forms to change it."""
     fact = permissions.fact_for_reading(member, pk)
     return _detail_page(request, member, fact, FactForm.of(member.project, fact))
 
@@ -188,7 +189,7 @@ DECISIONS: dict[str, Callable[[Fact, Any], Fact]] = {
 
 @project_page(get=(), post=WRITERS)
 def fact_action(request: HttpRequest, member: Membership, pk) -> HttpResponse:
-    """Apply `action` to a fact: edit, close, approve, reject, hide or show."""
+    """Apply `action` (edit, close, approve, reject, hide or show) to a fact."""
     fact = permissions.fact_for_reading(member, pk)
     action, slug = request.POST.get("action", ""), member.project.slug
     if action == "edit":
@@ -214,7 +215,7 @@ def _edit(request: HttpRequest, member: Membership, fact: Fact) -> HttpResponse:
         try:
             facts.edit(fact, form.statement(request.user), request.user, version)
         except DomainError as error:
-            # The page keeps the text that was refused.
+            # Show the form with the rejected text again.
             form.add_error(None, str(error))
         else:
             messages.success(request, _("Saved. The previous version is kept."))

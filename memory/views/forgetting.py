@@ -1,4 +1,4 @@
-"""The pages of a forget request: scope, preview and receipt."""
+"""The pages of a forget request: choose what to forget, preview, receipt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from projects.permissions import WRITERS
 
 @dataclass(frozen=True)
 class ForgetTarget:
-    """The objects that a scope names. `session` is also the chat of `message`."""
+    """The objects that a scope names. For a message, `session` is its chat."""
 
     message: Message | None = None
     session: Session | None = None
@@ -38,7 +38,9 @@ class ForgetTarget:
 
 @project_page(get=WRITERS, post=WRITERS)
 def forget(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Ask for the scope, then show a preview, then forget and redirect to the receipt."""
+    """Ask for the scope, show a preview, forget, and redirect to the receipt, one step per
+    request.
+    """
     project = member.project
     data = request.POST if request.method == "POST" else request.GET
     form = ForgetForm(project, data or None)
@@ -63,10 +65,11 @@ def forget(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _previews(member: Membership, form: ForgetForm, scope: ForgetScope) -> dict[str, object]:
-    """Return the receipts of the request by the answer about the original messages.
+    """Return a preview receipt for each answer to the question whether to forget the original
+    messages.
 
-    Without that question there is one receipt: if there are no such messages, or if the member may
-    only keep them. `originals` are the messages that the question is about.
+    There is only one receipt if the question is not asked: if there are no such messages, or if the
+    member may not forget them. `originals` are the messages that the question is about.
     """
     scopes = {KEEP_SOURCES: scope}
     if form.asks_for_sources:
@@ -94,7 +97,7 @@ def _previews(member: Membership, form: ForgetForm, scope: ForgetScope) -> dict[
 
 
 def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> HttpResponse:
-    """Ask an owner for a user or a moment."""
+    """Show the form in which an owner chooses a user or a time."""
     if not may_forget(member):
         raise Http404
     people = member.project.memberships.select_related("user").order_by("user__username")
@@ -103,7 +106,9 @@ def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> H
 
 
 def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
-    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one."""
+    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one of
+    them.
+    """
     message = message_for_reading(member.user, scope.message) if scope.message else None
     session = session_for_reading(member.user, scope.session) if scope.session else None
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
@@ -121,8 +126,8 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
 
 
 def _page_of(target: ForgetTarget, slug: str) -> str:
-    """Return the page to which Cancel leads: the page of the target, or the memory page without a
-    target.
+    """Return the page to which Cancel leads: the page of the target, or the memory page if there is
+    no target.
     """
     if target.message:
         seq = target.message.seq
@@ -138,9 +143,9 @@ def _page_of(target: ForgetTarget, slug: str) -> str:
 
 
 def _origins(member: Membership, scope: ForgetScope) -> Origins:
-    """Return the origins of the scope that the member may forget as a whole.
+    """Return the users, chats and imports behind the scope that the member may forget as a whole.
 
-    With it, an owner removes everything that came from a poisoned source.
+    Owners use this to remove everything that came from a malicious source.
     """
     sources = find_origins(member.project, scope)
     ids = [session.pk for session in sources.sessions]
@@ -162,7 +167,7 @@ def _origins(member: Membership, scope: ForgetScope) -> Origins:
 
 @project_page()
 def forget_receipt(request: HttpRequest, member: Membership, pk) -> HttpResponse:
-    """Show the removed and the pending items; `?part` returns only the pending items."""
+    """Show what was removed and what is pending. `?part` returns only the pending items."""
     acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.FORGOTTEN)
     act = get_object_or_404(acts.select_related("by"), pk=pk)
     context = {
@@ -198,7 +203,7 @@ def _readable_messages(member: Membership, ids: Sequence[UUID]) -> list[Message]
 
 
 def _matches(member: Membership, places: Sequence[dict[str, str]]) -> dict[str, object]:
-    """Return where the search after forgetting found the same text, as far as it is readable."""
+    """Return where the same text still occurs, limited to places that the member may read."""
 
     def ids(kind: str) -> list[UUID]:
         return [UUID(place["id"]) for place in places if place["where"] == kind]

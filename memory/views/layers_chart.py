@@ -18,7 +18,7 @@ from projects.core import token_counting
 from projects.models import Membership, Project
 
 MAX_ENTRIES_PER_LAYER = 200
-# Absorbed and hidden entries are not listed: the page of their digest links to them.
+# Absorbed and hidden entries are not listed. The page of their digest links to them.
 DRAWN_STATES = (EntryStatus.LIVE, EntryStatus.PROPOSED, EntryStatus.FADED, EntryStatus.STALE)
 # A bar of this size is full, unless there is a larger one.
 FULL_BAR_TOKENS = 180

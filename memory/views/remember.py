@@ -1,4 +1,4 @@
-"""Remember now: a chat is summarised on request, and its summary is shown."""
+"""Remember now: summarise a chat on request and show its summary."""
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -23,10 +23,10 @@ from memory.summary_requests import (
 @login_required
 @require_http_methods(["GET", "POST"])
 def remember_now(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Summarise the new messages of a chat, and show the summary, or that it is being written.
+    """Summarise the new messages of a chat, and show the summary or its progress.
 
-    `after` is the seq after which the summary begins; without it, the last summary is shown.
-    `?part` returns the summary alone, for the page of the chat.
+    `after` is the seq of the message before the summarised ones. Without it, the last summary is
+    shown. `?part` returns only the summary, for the page of the chat.
     """
     chat_session = permissions.session_for_writing(request.user, pk, slug=slug)
     permissions.require_chat(chat_session)

@@ -25,7 +25,7 @@ from projects.permissions import membership
 @login_required
 @require_GET
 def reply_sources(request: HttpRequest, pk) -> HttpResponse:
-    """Show the sources of a reply; `?part` returns the drawer alone."""
+    """Show the sources of a reply. `?part` returns only the drawer."""
     message = message_for_reading(request.user, pk)
     return _render(request, message, membership(request.user, message.session.project.slug))
 
@@ -35,8 +35,8 @@ def reply_sources(request: HttpRequest, pk) -> HttpResponse:
 def change_source(request: HttpRequest, pk) -> HttpResponse:
     """Correct a source of a reply, replace it because it is outdated, or hide it.
 
-    `source` is its key, `line` the position among its lines in the receipt, and `text` the right
-    version. Responds with the sources; `?part` returns the drawer alone.
+    `source` is the key of the source, `line` the index of its line in the receipt, and `text` the
+    correct version. Responds with the sources; with `?part`, only with the drawer.
     """
     message = message_for_writing(request.user, pk)
     member = membership(request.user, message.session.project.slug)
@@ -61,7 +61,7 @@ def change_source(request: HttpRequest, pk) -> HttpResponse:
 
 
 def _line(source: ReceiptSource, position: str) -> Line | None:
-    """Return the line at the position in the receipt; None for a source without lines."""
+    """Return the line at this index of the receipt; None for a source without lines."""
     if not source.lines:
         return None
     if not position.isdecimal() or len(position) > 3 or int(position) >= len(source.lines):
@@ -94,13 +94,13 @@ def _render(
 
 
 def _likely(message: Message, sections: Sequence[ReceiptSection]) -> list[ReceiptSource]:
-    """Return the sources that the reply probably used, the likeliest first."""
+    """Return the sources that the reply probably used, the most likely first."""
     sources = [source for section in sections for source in section.sources]
     if message.deleted_at is not None:
         return []
     parents = Message.objects.filter(children=message.pk, deleted_at=None)
     question = parents.values_list("text", flat=True).first() or ""
     texts = [source.texts for source in sources]
-    # Local, also on a server with a remote one, and fast: a receipt may have a hundred lines.
+    # Always the built-in embedder, because it is fast and a receipt may have a hundred lines.
     embedder = embedders.create("static", 0)
     return [sources[index] for index in likely_sources(question, message.text, texts, embedder)]

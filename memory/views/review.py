@@ -1,4 +1,4 @@
-"""The review queue: entries by state, layer, reason, time and words."""
+"""The review queue: lists entries by state, layer, reason, time and words."""
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +16,7 @@ PAGE_SIZE = 50
 
 @project_page()
 def review(request: HttpRequest, member: Membership) -> HttpResponse:
-    """List the entries that match the filters; without filters, those that wait for review."""
+    """List the entries that match the filters. Without filters, list those that wait for review."""
     form = ReviewQueueForm(request.GET or {"state": EntryStatus.PROPOSED})
     entries = entries_for(member)
     entries = form.apply(entries) if form.is_valid() else entries.none()

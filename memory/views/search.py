@@ -1,4 +1,4 @@
-"""The search page: messages by recall, summaries and facts."""
+"""The search page: messages, summaries and facts."""
 
 import re
 from collections.abc import Mapping
@@ -29,15 +29,17 @@ from memory.views.forms.search import FACTS, MESSAGES, MemorySearchForm
 from projects.models import Membership
 
 MAX_RESULTS = 30
-# The maximum number of summaries, and of facts.
+# The maximum number of summaries, and the maximum number of facts.
 MAX_SIDE_RESULTS = 20
-# Shorter words are too common to be searched or highlighted; numbers are kept.
+# The minimum length of a word to search or highlight. Shorter words are too common, except numbers.
 MIN_WORD_CHARS = 4
 
 
 @project_page()
 def search(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the best excerpts for `q`, or the latest, and the summaries and facts that match."""
+    """Show the best excerpts for `q`, or without `q` the latest, and matching summaries and
+    facts.
+    """
     form = MemorySearchForm(member.project, request.GET)
     query = form.data.get("q", "")
     context = {"form": form, "query": query, "highlighted": _significant_words(query)}
@@ -47,7 +49,7 @@ def search(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return results for the parts of memory that `what` selects."""
+    """Return results from the parts of memory that `what` selects."""
     what, query = data["what"], data["q"].strip()
     scope = _scope(member, data)
     results: dict[str, Any] = {}
@@ -58,7 +60,7 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
         results["results"] = [(excerpt, by_id.get(excerpt.session)) for excerpt in excerpts]
     if data["session"]:
         results["within"] = chats.filter(pk=data["session"]).first()
-    # Digests and facts have neither an author nor a chat.
+    # These filters exclude digests and facts, which have neither an author nor a chat.
     if not query or data["author"] or data["session"] or what == MESSAGES:
         return results
     words = " OR ".join(_significant_words(query).split()) or query
@@ -80,7 +82,7 @@ def _scope(member: Membership, data: Mapping[str, Any]) -> RecallScope:
         member.project,
         member.user,
         since=since and midnight(since, zone),
-        # `until` is inclusive.
+        # The day `until` is included.
         until=until and midnight(until + timedelta(days=1), zone),
         **speaker_filters(data["author"]),
         session=data["session"],
@@ -88,7 +90,7 @@ def _scope(member: Membership, data: Mapping[str, Any]) -> RecallScope:
 
 
 def _summaries(member: Membership, scope: RecallScope, query: str) -> list[Entry]:
-    """Return the conversation entries that answer best."""
+    """Return the conversation entries that best answer the query."""
     scope = replace(scope, source_types=(SourceType.ENTRY,))
     results = recall(scope, query, limit=MAX_SIDE_RESULTS)
     ids = [result.source for result in filter_relevant(results, MIN_SUMMARY_SCORE)]
@@ -97,7 +99,7 @@ def _summaries(member: Membership, scope: RecallScope, query: str) -> list[Entry
 
 
 def _digests(scope: RecallScope, digests: EntryQuerySet, words: str) -> list[Entry]:
-    """Return the newest digests with one of the words; digests have no excerpts for recall."""
+    """Return the newest digests that contain one of the words. Recall does not index digests."""
     if scope.since:
         digests = digests.filter(last_source_at__gte=scope.since)
     if scope.until:

@@ -1,4 +1,4 @@
-"""The pages on which owners register, change and test the webhooks of a project."""
+"""The pages on which owners create, change and test the webhooks of a project."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ OWNER = (MemberRole.OWNER,)
 
 @project_page(get=OWNER, post=OWNER)
 def webhook_list(request: HttpRequest, member: Membership) -> HttpResponse:
-    """List the webhooks. A POST registers one and shows its secret."""
+    """List the webhooks. A POST request creates one and shows its secret."""
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -37,7 +37,7 @@ def webhook_list(request: HttpRequest, member: Membership) -> HttpResponse:
 
 @project_page(get=OWNER, post=OWNER)
 def webhook_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
-    """Show a webhook with its latest deliveries. A POST applies `action`."""
+    """Show a webhook with its latest deliveries. A POST request applies `action`."""
     webhook = get_object_or_404(Webhook, project=member.project, pk=pk)
     if request.method != "POST":
         return _detail_page(request, member, webhook)
@@ -76,7 +76,7 @@ def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpR
     return redirect("webhooks", member.project.slug)
 
 
-# An action without a response redirects to the page of the webhook.
+# If an action returns no response, the view redirects to the page of the webhook.
 ACTIONS: dict[str, Callable[[HttpRequest, Membership, Webhook], HttpResponse | None]] = {
     "change": _change,
     "on": lambda request, member, webhook: services.switch_on(webhook),
@@ -94,7 +94,7 @@ def _detail_page(
     form: WebhookForm | None = None,
     secret: str = "",
 ) -> HttpResponse:
-    """Render a webhook. `secret` is shown only in this response, which is not cached."""
+    """Render a webhook. `secret` is shown only in this response, which browsers must not cache."""
     initial = {"url": webhook.url, "events": webhook.events}
     context = {
         "webhook": webhook,

@@ -19,12 +19,12 @@ from projects.services import create_project
 
 log = logging.getLogger(__name__)
 
-# The choice for a model that is not listed.
+# The value for a model that is not in the list.
 OTHER = "other"
 
 
 class WelcomeForm(forms.ModelForm):
-    """The first project and its model; an empty choice means the server's default model."""
+    """The first project and its chat model. An empty choice means the server's default model."""
 
     model = forms.ChoiceField(required=False, widget=forms.RadioSelect)
     other = forms.CharField(
@@ -61,13 +61,13 @@ class WelcomeForm(forms.ModelForm):
 
     @property
     def model_name(self) -> str:
-        """The chosen model; empty for the server's default."""
+        """The chosen model; empty for the server's default model."""
         data = self.cleaned_data
         return str(data.get("other", "") if data["model"] == OTHER else data["model"])
 
 
 def _begin_demo(user: Any) -> Project:
-    """Return the demo project of `user`, which a worker fills if it is new."""
+    """Return the demo project of `user`. If it is new, a worker fills it."""
     project = demo.begin_demo(user)
     if project.is_being_made:
         try:
@@ -82,14 +82,14 @@ def _begin_demo(user: Any) -> Project:
 @login_required
 @require_http_methods(["GET", "POST"])
 def welcome(request: HttpRequest) -> HttpResponse:
-    """Begin the demo, try a model, or create a project."""
+    """Show the page. A POST request begins the demo, tests a model, or creates a project."""
     action = request.POST.get("action", "")
     form = WelcomeForm(request.POST or None, initial={"model": ""})
     context: dict[str, Any] = {"form": form}
     if action == "demo":
         return redirect("project", _begin_demo(request.user).slug)
     if action == "try":
-        # Trying a model needs no project name.
+        # The name is not needed to test a model.
         form.fields["name"].required = False
         if form.is_valid():
             name = form.model_name or settings.CHAT_MODEL

@@ -1,5 +1,6 @@
-"""Webhooks: report events in a project to other programs, at least once each.
+"""Webhooks: deliver events of a project to other programs, at least once each.
 
-An event is stored as a `Delivery` in the transaction of the event; workers send it. The database
-is the source of truth: a lost broker message or a killed worker only delays a delivery.
+An event is stored as a `Delivery` in its own transaction, and workers send it later. The database
+is the source of truth: if a broker message is lost or a worker is killed, the delivery is only
+delayed.
 """

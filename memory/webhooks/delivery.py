@@ -1,8 +1,8 @@
-"""Send pending deliveries: one worker at a time for each webhook, in order.
+"""Send pending deliveries, in order, with only one worker at a time for each webhook.
 
-A failed delivery is retried after growing pauses, ten times in about a day. Meanwhile, later
-deliveries are sent after a short pause for the receiver. A delivery that keeps failing is given up
-and stays in the log.
+A failed delivery is retried ten times within about a day, with increasing pauses. In the meantime,
+later deliveries are sent after a short pause for the receiver. A delivery that fails every time is
+given up and stays in the log.
 """
 
 import json
@@ -24,20 +24,20 @@ from projects.core import outbound_http
 
 log = logging.getLogger(__name__)
 
-# Longer than one request can take. After this, the webhook of a killed worker is free again.
+# The maximum time of a lease, longer than any request. Then the webhook of a killed worker is free.
 LEASE = timedelta(seconds=60)
-# Seconds for which one task sends to one webhook, before another task continues.
+# How long one task sends to one webhook before another task continues, in seconds.
 TASK_BUDGET_S = 20.0
-# 30 seconds, then four times as long each time, at most six hours: with ten attempts the last one
-# is some 27 hours after the first.
+# The first pause. Each later pause is four times as long, up to MAX_RETRY. The tenth attempt is
+# about 27 hours after the first.
 FIRST_RETRY = timedelta(seconds=30)
 MAX_RETRY = timedelta(hours=6)
 MAX_ATTEMPTS = 10
-# A delivery of this age is given up too, even if it had fewer attempts.
+# The maximum age of a delivery. Older ones are given up, even after fewer attempts.
 MAX_AGE = timedelta(hours=30)
-# After a failure, the receiver gets a pause of half a minute, then twice as long, up to this.
+# The maximum pause for a receiver after failures. The first is half a minute; then it doubles.
 MAX_BACKOFF = timedelta(minutes=30)
-# A webhook whose deliveries all failed for this long is switched off.
+# A webhook is switched off if all deliveries have failed for this time.
 SWITCH_OFF_AFTER = timedelta(days=3)
 LOG_RETENTION = timedelta(days=30)
 
@@ -50,7 +50,7 @@ HTTP_GONE = 410
 class DeliveryResult:
     """The result of one attempt. `error` is empty after success.
 
-    `retry_after_s` is the pause in seconds that the receiver requested.
+    `retry_after_s` is the pause that the receiver requested, in seconds.
     """
 
     status_code: int | None
@@ -65,13 +65,15 @@ def due() -> list[UUID]:
 
 
 def deliver(webhook_id: UUID, budget_s: float = TASK_BUDGET_S) -> bool:
-    """Send due deliveries to one webhook for up to `budget_s`; return False if there are more."""
+    """Send due deliveries to one webhook for up to `budget_s` seconds. Return False if more are
+    due.
+    """
     deadline = time.monotonic() + budget_s
     while time.monotonic() < deadline:
         webhook = _claim(webhook_id)
         if webhook is None:
             return True
-        # The outer loop looks again for deliveries that other workers skipped because of the lease.
+        # Repeat, because other workers may have skipped deliveries while this one held the lease.
         while time.monotonic() < deadline and _deliver_next(webhook):
             pass
         _held(webhook).update(lease_holder=None, lease_until=None)
@@ -79,7 +81,7 @@ def deliver(webhook_id: UUID, budget_s: float = TASK_BUDGET_S) -> bool:
 
 
 def _claim(webhook_id: UUID) -> Webhook | None:
-    """Lease the webhook with one conditional update, if a delivery is due and nobody holds it."""
+    """Lease the webhook with one conditional UPDATE, if a delivery is due and it is not leased."""
     free = Webhook.objects.with_due_deliveries().filter(pk=webhook_id)
     if not free.update(lease_holder=uuid4(), lease_until=Now() + LEASE):
         return None
@@ -91,10 +93,10 @@ def _held(webhook: Webhook):
 
 
 def _deliver_next(webhook: Webhook) -> bool:
-    """Send the delivery that has been due longest; untried ones in order, failed ones after them.
+    """Send the next due delivery: new deliveries first, in order, then failed ones.
 
-    Return False if there is none, or if the receiver is in a pause. The attempt is recorded before
-    it is made, so that the attempt of a killed worker counts.
+    Return False if there is none, or if the receiver has a pause. The attempt is counted before it
+    is made, so that it also counts if the worker is killed.
     """
     delivery = webhook.deliveries.due().order_by("next_try_at", "id").first()
     if delivery is None or not _begin(webhook, delivery):
@@ -125,7 +127,7 @@ def _begin(webhook: Webhook, delivery: Delivery) -> bool:
 
 
 def retry_delay(attempts: int) -> timedelta:
-    """Return the pause after this many attempts, with a random variation of 20 %."""
+    """Return the pause after this number of attempts, varied randomly by up to 20 %."""
     seconds = FIRST_RETRY.total_seconds() * 4.0 ** (attempts - 1)
     return timedelta(seconds=min(seconds, MAX_RETRY.total_seconds()) * random.uniform(0.8, 1.2))
 
@@ -149,7 +151,7 @@ def _send(webhook: Webhook, delivery: Delivery) -> DeliveryResult:
 
 
 def request_body(webhook: Webhook, delivery: Delivery) -> bytes:
-    """Return the body, which is the same bytes at each attempt."""
+    """Return the request body. It has the same bytes at each attempt."""
     payload = {
         "type": delivery.event,
         "timestamp": delivery.created_at.isoformat().replace("+00:00", "Z"),
@@ -159,7 +161,7 @@ def request_body(webhook: Webhook, delivery: Delivery) -> bytes:
 
 
 def _retry_after_s(response: outbound_http.OutboundResponse) -> float:
-    """Return the seconds in Retry-After, at most MAX_RETRY; dates, which are rare, are ignored."""
+    """Return the seconds in Retry-After, at most MAX_RETRY. Dates, which are rare, are ignored."""
     seconds = response.headers.get("retry-after", "")
     if response.status not in (429, 503) or not seconds.isdecimal():
         return 0

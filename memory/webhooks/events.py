@@ -1,9 +1,9 @@
 """Record events for the webhooks that subscribe to them, in the transaction of the event.
 
-A payload holds ids, kinds and numbers. The receiver reads the rest through the API with the
-permissions of that moment, so no message text leaves through a webhook, and nothing forgotten
-stays in one. Messages of private sessions are not reported. Memory events that stem from a private
-session do not name it, as in the activity log.
+A payload contains ids, kinds and numbers. The receiver reads the text through the API, with the
+permissions that apply then. Therefore no message text leaves through a webhook, and a payload never
+contains forgotten text. Messages of private sessions are not reported. Memory events from a private
+session do not name the session, like the activity log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +41,10 @@ EVENT_OF_VERB = {
     ActivityVerb.ROLLED_UP: WebhookEvent.ENTRY_ROLLED_UP,
     ActivityVerb.PROPOSED: WebhookEvent.MEMORY_PROPOSED,
     ActivityVerb.FORGOTTEN: WebhookEvent.MEMORY_FORGOTTEN,
-    # The facts of a summary, or a fact that somebody entered.
+    # Covers facts from a summary and facts entered by hand.
     ActivityVerb.RECORDED: WebhookEvent.FACT_CHANGED,
 }
-# Verbs that are about a fact, if the activity names one.
+# Verbs that concern a fact if the activity has one.
 FACT_VERBS = {
     ActivityVerb.EDITED,
     ActivityVerb.CLOSED,
@@ -60,7 +60,7 @@ Payload = Mapping[str, Any]
 def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[Payload]]) -> None:
     """Store a delivery of each payload for each subscribed webhook, and wake the worker on commit.
 
-    Without subscribers this is one query, and `payloads` is not called.
+    If nothing is subscribed, this takes one query and `payloads` is not called.
     """
     webhooks = [pk for (pk,) in _subscribers(event)(project_id)]
     if not webhooks:
@@ -84,7 +84,7 @@ def _subscribers(event: WebhookEvent) -> PreparedQuery:
 
 
 def send_test(webhook: Webhook) -> Delivery:
-    """Queue one test before all pending deliveries, even if the receiver failed a moment ago.
+    """Queue a test event before all pending deliveries, even while the receiver has a pause.
 
     Raises InvalidInputError if the webhook is off.
     """
@@ -104,7 +104,7 @@ def send_test(webhook: Webhook) -> Delivery:
 
 @receiver(message_added)
 def emit_messages(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Report new messages, but not imported messages or those that a fork copied."""
+    """Report new messages, except imported messages and messages copied into a fork."""
     posted = [
         message
         for message in messages
@@ -181,7 +181,7 @@ def _event_of(act: Activity) -> WebhookEvent | None:
 
 
 def _activity_payload(act: Activity) -> Payload:
-    # The session that the act names, or the session of the message that it names.
+    # The session that the activity names, or the session of the message that it names.
     named = Q(messages=act.message_id) if act.message_id else Q(pk__in=[])
     if act.session_id:
         named |= Q(pk=act.session_id)

@@ -15,12 +15,12 @@ from projects.core.errors import InvalidInputError
 from projects.models import Project
 
 MAX_WEBHOOKS = 20
-# The previous secret also signs for this long, so that a receiver can switch to the new one.
+# How long the previous secret also signs, so that receivers can switch to the new secret.
 SECRET_OVERLAP = timedelta(hours=24)
 
 
 def check_url(url: str) -> str:
-    """Return `url` if it leads to the public internet now. Raises InvalidInputError."""
+    """Return `url` if it currently leads to the public internet. Raises InvalidInputError."""
     try:
         outbound_http.check_url(url)
     except outbound_http.OutboundError as error:
@@ -30,8 +30,8 @@ def check_url(url: str) -> str:
 
 @transaction.atomic
 def register(project: Project, url: str, events: Collection[str], by) -> Webhook:
-    """Create a webhook. check_url must have accepted `url`. Raises InvalidInputError."""
-    # Locks the project, so that two requests cannot pass the limit together.
+    """Create a webhook. `url` must have passed `check_url`. Raises InvalidInputError."""
+    # Lock the project, so that two concurrent requests cannot exceed the limit.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
         most = {"most": MAX_WEBHOOKS}
@@ -40,20 +40,24 @@ def register(project: Project, url: str, events: Collection[str], by) -> Webhook
 
 
 def change(webhook: Webhook, **changes) -> None:
-    """Change `url` (which check_url accepted) or `events`. Pending deliveries are due at once."""
+    """Change `url`, which must have passed `check_url`, or `events`. Pending deliveries become
+    due.
+    """
     if "events" in changes:
         changes["events"] = sorted(changes["events"])
     _save(webhook, next_try_at=None, **changes)
 
 
 def change_secret(webhook: Webhook) -> None:
-    """Give the webhook a new secret; the previous one also signs for SECRET_OVERLAP."""
+    """Create a new secret. The previous secret also signs for SECRET_OVERLAP."""
     until = timezone.now() + SECRET_OVERLAP
     _save(webhook, previous_salt=webhook.salt, previous_until=until, salt=new_salt())
 
 
 def switch_on(webhook: Webhook) -> None:
-    """Switch on and clear all failures. Events since it was switched off are not sent."""
+    """Switch the webhook on and reset its failures. Events that occurred while it was off are not
+    sent.
+    """
     if not webhook.is_on:
         reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
         _save(webhook, off_because="", off_since=None, **reset)
@@ -61,7 +65,7 @@ def switch_on(webhook: Webhook) -> None:
 
 @transaction.atomic
 def switch_off(webhook: Webhook, because: WebhookOffReason) -> None:
-    """Switch off and give up the pending deliveries."""
+    """Switch the webhook off, and give up its pending deliveries."""
     on = Webhook.objects.filter(pk=webhook.pk, off_because="")
     if on.update(off_because=because, off_since=Now()):
         webhook.deliveries.waiting().update(state=DeliveryState.GIVEN_UP, next_try_at=None)

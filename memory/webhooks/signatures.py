@@ -1,7 +1,7 @@
-"""Signatures as in https://www.standardwebhooks.com: HMAC-SHA256 over id.timestamp.body.
+"""Signatures in the format of https://www.standardwebhooks.com: HMAC-SHA256 over id.timestamp.body.
 
-Secrets are not stored. A secret is derived from the webhook's salt and the server's key, so a copy
-of the database does not reveal it, and a new salt gives a new secret.
+Secrets are not stored. A secret is derived from the webhook's salt and the server's key. Therefore
+a copy of the database does not reveal it, and a new salt creates a new secret.
 """
 
 import base64
@@ -27,7 +27,7 @@ def signature_headers(
 ) -> Mapping[str, str]:
     """Return the headers for `body`, sent at `timestamp` (Unix time in seconds).
 
-    After a change of the secret there are two signatures for a while; one of them has to match.
+    For some time after a change of the secret, there are two signatures. One of them must match.
     """
     content = f"{message_id}.{timestamp}.".encode() + body
     salts = [webhook.salt]
@@ -45,5 +45,5 @@ def signature_headers(
 
 
 def _key(webhook: Webhook, salt: str) -> bytes:
-    """Return 32 bytes."""
+    """Return the signing key, 32 bytes."""
     return salted_hmac("memory.webhooks", f"{webhook.pk}:{salt}", algorithm="sha256").digest()

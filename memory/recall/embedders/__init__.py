@@ -1,4 +1,4 @@
-"""Embedders. To add one, write a module here and add a line to `create`."""
+"""Embedders: turn texts into vectors. To add one, write a module and add it to `create`."""
 
 from functools import lru_cache
 
@@ -15,8 +15,8 @@ def get() -> Embedder:
 
 
 def get_for_facts() -> Embedder:
-    """Return the embedder of facts and of the queries for them: the server's, unless that is the
-    built-in one of static vectors.
+    """Return the embedder for facts and for queries about them. If the server's embedder is the
+    built-in one with static vectors, return the built-in sentence transformer instead.
     """
     if settings.EMBEDDER != "static":
         return get()
@@ -27,8 +27,8 @@ def get_for_facts() -> Embedder:
 
 @lru_cache(maxsize=4)
 def create(name: str, dimensions: int) -> Embedder:
-    """Return the embedder with this name, created once."""
-    # Imported here, because each needs large packages that the others do not.
+    """Return the embedder `name`. It is created once per process."""
+    # Imported on demand, because each embedder needs large packages.
     if name == "static":
         from memory.recall.embedders.static import get_static_embedder
 

@@ -10,14 +10,14 @@ Matrix = NDArray[np.float32]
 
 
 class EmbedderError(Exception):
-    """The texts could not be embedded. The message is a reason that users can read."""
+    """The texts could not be embedded. The message is a reason for users."""
 
 
 class Embedder(Protocol):
     """Converts texts to vectors of unit length, as rows of a matrix.
 
-    `name` is stored with each vector; vectors of different names are not comparable. An embedder
-    that `is_local` uses no server.
+    `name` is stored with each vector, because vectors of different embedders are not comparable.
+    `is_local` is true if no other server is called.
     """
 
     name: str

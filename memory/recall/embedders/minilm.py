@@ -1,7 +1,7 @@
-"""The built-in embedder of facts: a sentence transformer, on the CPU and offline.
+"""The built-in embedder for facts: a sentence transformer that runs on the CPU, offline.
 
-Facts are few and short, and often asked in other words than theirs. The static vectors of the
-other built-in embedder rank too few of them first (docs/recall.md).
+Facts are short, and questions often use other words than the fact. The built-in embedder with
+static vectors ranks too few relevant facts first (docs/recall.md).
 """
 
 import json
@@ -19,7 +19,7 @@ from memory.recall.embedders.base import Matrix, normalise
 
 MODEL_DIR = Path(__file__).with_name("minilm_l6")
 LAYERS, HEADS = 6, 12
-# Longer texts are cut. The time of attention grows with the square of the length.
+# The maximum length of a text; longer texts are cut. Attention takes time quadratic in the length.
 MAX_TEXT_CHARS = 2_000
 MAX_TOKENS = 128
 LAYER_NORM_EPSILON = 1e-12
@@ -29,9 +29,10 @@ ERF_P = 0.3275911
 
 
 class MiniLmEmbedder:
-    """The embedder of the bundled sentence transformer, all-MiniLM-L6-v2 with 8-bit weights.
+    """The embedder of the bundled model all-MiniLM-L6-v2, with weights of 8 bits.
 
-    https://doi.org/10.48550/arXiv.1810.04805, with the mean of the last layer as the vector.
+    The architecture is BERT (https://doi.org/10.48550/arXiv.1810.04805). The vector is the mean of
+    the last layer.
     """
 
     name = "minilm-l6-384"
@@ -39,12 +40,12 @@ class MiniLmEmbedder:
     is_local = True
 
     def __init__(self) -> None:
-        # As a string: the file of the model sets padding to its maximum length.
+        # Read as JSON, because the model's file sets padding to the maximum length.
         tokenizer = json.loads((MODEL_DIR / "tokenizer.json").read_text())
         self.tokenizer = Tokenizer.from_str(json.dumps(tokenizer | {"padding": None}))
         self.tokenizer.enable_truncation(MAX_TOKENS)
         stored = load_file(MODEL_DIR / "model.safetensors")
-        # The vectors of words stay as integers: a text needs only few of them.
+        # Word embeddings stay as integers, because a text needs only a few of them.
         self.words = stored.pop("embeddings.word_embeddings.weight")
         self.word_scales = stored.pop("embeddings.word_embeddings.weight.scale")
         self.weights = {
@@ -62,7 +63,7 @@ class MiniLmEmbedder:
         return self.embed_documents([text])[0]
 
     def _embed(self, ids: Sequence[int]) -> Matrix:
-        """Return the mean of the last layer over the tokens."""
+        """Return the mean of the last layer over all tokens."""
         words = self.words[ids].astype(np.float32) * self.word_scales[ids, None]
         positions = self.weights["embeddings.position_embeddings.weight"][: len(ids)]
         kind = self.weights["embeddings.token_type_embeddings.weight"][0]
@@ -77,7 +78,7 @@ class MiniLmEmbedder:
         return state.mean(axis=0)
 
     def _attend(self, state: Matrix, layer: str) -> Matrix:
-        """Return the self-attention of all heads, side by side."""
+        """Return the self-attention of all heads, concatenated."""
         query, key, value = (
             self._linear(state, f"{layer}.attention.self.{name}")
             .reshape(len(state), HEADS, -1)
@@ -99,13 +100,13 @@ class MiniLmEmbedder:
 
 
 def _dequantise(values: NDArray, scales: NDArray | None) -> Matrix:
-    """Return float weights; 8-bit weights have a scale for each row."""
+    """Return the weights as floats. Weights of 8 bits have a scale for each row."""
     weights = values.astype(np.float32)
     return weights if scales is None else weights * scales[:, None]
 
 
 def gelu(values: Matrix) -> Matrix:
-    """Return x·Φ(x). https://doi.org/10.48550/arXiv.1606.08415"""
+    """Return GELU, x·Φ(x). https://doi.org/10.48550/arXiv.1606.08415"""
     size = np.abs(values) / np.float32(math.sqrt(2))
     steps = 1 / (1 + np.float32(ERF_P) * size)
     series: NDArray = np.zeros_like(values)
@@ -117,5 +118,5 @@ def gelu(values: Matrix) -> Matrix:
 
 @lru_cache(maxsize=1)
 def get_minilm_embedder() -> MiniLmEmbedder:
-    """Return the instance of this process, loaded once."""
+    """Return the embedder of this process, which is loaded on first use."""
     return MiniLmEmbedder()

@@ -19,19 +19,20 @@ from memory.recall.embedders.base import EmbedderError, Matrix, normalise
 
 log = logging.getLogger(__name__)
 
-# Texts in one call; providers accept between 96 (Cohere) and 2,048 (OpenAI).
+# The number of texts in one call. Providers accept between 96 (Cohere) and 2,048 (OpenAI).
 BATCH_SIZE = 96
-# Waits before retries of documents. Queries are not retried: without a vector, recall continues
-# with words alone.
+# Seconds between attempts to embed documents. Queries are not retried: without a vector, recall
+# searches by words only.
 RETRY_WAITS_S = (1.0, 4.0, 15.0)
-# A user is waiting for a query.
+# Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}
 
 
 class RemoteEmbedder:
-    """A model by its pydantic-ai name, such as `openai:text-embedding-3-small`.
+    """A model with a pydantic-ai name, such as `openai:text-embedding-3-small`.
 
-    The name of its vectors contains the dimensions, since vectors of others are not comparable.
+    The name of its vectors contains the number of dimensions, because vectors with other dimensions
+    are not comparable.
     """
 
     is_local = False
@@ -85,7 +86,9 @@ class RemoteEmbedder:
         return normalise(rows)
 
     def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
-        """Call the model. Raises ProviderError, and ImportError or ValueError for unknown names."""
+        """Call the model. Raises ProviderError, or ImportError or ValueError for an unknown
+        name.
+        """
         client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
 
         async def embed() -> EmbeddingResult:

@@ -1,4 +1,4 @@
-"""The built-in embedder: the mean of static vectors of word pieces, on the CPU and offline."""
+"""The built-in embedder: averages static vectors of word pieces, on the CPU and offline."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memory.recall.embedders.base import Matrix, normalise
 
 MODEL_DIR = Path(__file__).with_name("static_minilm_256")
-# Longer texts are cut; a chunk has far fewer characters.
+# The maximum length of a text; longer texts are cut. Chunks are far shorter.
 MAX_TEXT_CHARS = 8_000
 
 
@@ -22,12 +22,12 @@ class StaticEmbedder:
     is_local = True
 
     def __init__(self) -> None:
-        # The import is slow, and most management commands do not need it.
+        # Imported on demand, because the import is slow and most commands do not need it.
         from model2vec import StaticModel
 
         model = StaticModel.from_pretrained(MODEL_DIR, force_download=False)
-        # Set once here: model2vec's own `encode` changes the tokenizer at each call, which is not
-        # thread-safe.
+        # Set here once, because model2vec's `encode` changes the tokenizer at every call, which is
+        # not thread-safe.
         model.tokenizer.no_truncation()
         model.tokenizer.no_padding()
         self.tokenizer = model.tokenizer
@@ -36,13 +36,13 @@ class StaticEmbedder:
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Return the word pieces by id."""
+        """Return all word pieces, ordered by id."""
         ids = self.tokenizer.get_vocab()
         return sorted(ids, key=lambda piece: ids[piece])
 
     @cached_property
     def unit_vectors(self) -> Matrix:
-        """Return the vectors of the pieces, scaled to unit length."""
+        """Return the vectors of the word pieces, scaled to unit length."""
         return normalise(self.table.astype(np.float32))
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -56,7 +56,7 @@ class StaticEmbedder:
         return self.embed_documents([text])[0]
 
     def piece_ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Return the ids of the word pieces of each text, in order, without unknown ones."""
+        """Return the ids of the word pieces of each text, in order. Unknown pieces are left out."""
         cut = [text[:MAX_TEXT_CHARS] for text in texts]
         encodings = self.tokenizer.encode_batch_fast(cut, add_special_tokens=False)
         id_arrays = [np.asarray(encoding.ids, np.int64) for encoding in encodings]
@@ -65,5 +65,5 @@ class StaticEmbedder:
 
 @lru_cache(maxsize=1)
 def get_static_embedder() -> StaticEmbedder:
-    """Return the instance of this process, loaded once."""
+    """Return the embedder of this process, which is loaded on first use."""
     return StaticEmbedder()

@@ -1,1 +1,3 @@
-"""Evaluation of recall on labelled conversations: measures, the floor, the fit of the weights."""
+"""Evaluation of recall on labelled conversations: metrics, an unfitted baseline, and weight
+fitting.
+"""

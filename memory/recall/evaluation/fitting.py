@@ -1,10 +1,10 @@
-"""Fit the weights of the signals on labelled conversations.
+"""Fit the weights of the ranking signals on labelled conversations.
 
-The model is a softmax over the candidates of a question: a weight vector is good if the rows with
-evidence are probable. Each set has the same weight, whatever its number of questions, and within
-a set each question. The penalty is that of ridge regression on standardised signals. No fitted
-weight is negative, and those that are set by hand are not fitted: both carry over better to another
-kind of conversation.
+The model is a softmax over the candidates of a question. A weight vector is good if the candidates
+with evidence are probable. All sets have the same weight, whatever their number of questions, and
+so have all questions within a set. The penalty is that of ridge regression on standardised signals.
+Fitted weights are never negative, and weights that are set by hand are not fitted. Both rules make
+the weights work better on other kinds of conversations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,22 @@ from numpy.typing import NDArray
 from memory.recall.evaluation.measures import RankedQuestion
 from memory.recall.ranking import SET_BY_HAND, WEIGHTS
 
-# Of the squared weights. Chosen on conversations that the fit had not seen (docs/recall.md).
+# The factor of the sum of squared weights. Chosen on conversations not used by the fit
+# (docs/recall.md).
 PENALTY = 0.03
-# Finding the session of the evidence counts as much, compared with finding its message.
+# The weight of finding the session of the evidence, relative to finding its message.
 SESSION_WEIGHT = 0.7
 STEPS = 400
-# Adam's parameters (https://arxiv.org/abs/1412.6980), with a larger step, since no sampling.
+# Adam's parameters (https://arxiv.org/abs/1412.6980). The step is larger, as nothing is sampled.
 STEP_SIZE, DECAY, SQUARE_DECAY = 0.05, 0.9, 0.999
-# A signal that varies less is constant and gets no weight.
+# The minimum standard deviation. A signal that varies less is constant and gets no weight.
 MIN_DEVIATION = 1e-4
 
 Doubles = NDArray[np.float64]
 
 
 class WeightFit:
-    """The fit of one collection of sets. `questions` are those of each set."""
+    """Fits weights on several sets. `questions` are the questions of each set."""
 
     def __init__(self, questions: Sequence[Sequence[RankedQuestion]], names: Sequence[str]) -> None:
         self.names = names
@@ -61,7 +62,7 @@ class WeightFit:
         self.group_questions = np.array(owners)
 
     def gradient(self, weights: Doubles) -> Doubles:
-        """Return the gradient of the negative log-likelihood with its penalty."""
+        """Return the gradient of the negative log-likelihood plus penalty."""
         scores = self.signals @ weights
         probability = _softmax(scores, self.starts, self.question_of)
         within = _softmax(scores[self.group_rows], self.group_starts, self.group_of)
@@ -73,7 +74,9 @@ class WeightFit:
         return expected - observed + 2 * PENALTY * weights
 
     def run(self) -> dict[str, float]:
-        """Return the fitted weight of each signal, for signals that are not standardised."""
+        """Return the fitted weight of each signal, converted for signals that are not
+        standardised.
+        """
         is_fitted = np.array([name not in SET_BY_HAND for name in self.names])
         by_hand = np.array([WEIGHTS.get(name, 0) for name in self.names]) * self.deviation
         weights = np.where(is_fitted, 0, by_hand)
@@ -92,12 +95,14 @@ class WeightFit:
 def fit_weights(
     sets: Mapping[str, Sequence[RankedQuestion]], names: Sequence[str]
 ) -> dict[str, float]:
-    """Return the weights of the signals `names`, fitted on all questions with equal sets."""
+    """Return the weights of the signals `names`, fitted on all sets with equal weight."""
     return WeightFit(list(sets.values()), names).run()
 
 
 def _targets(question: RankedQuestion) -> list[tuple[NDArray[np.intp], float]]:
-    """Return the candidates that hold each message or session to find, and its weight."""
+    """Return, for each message or session to find, the candidates that contain it and its
+    weight.
+    """
     rows = [(np.flatnonzero(row), 1.0) for row in question.evidence]
     rows += [(np.flatnonzero(row), SESSION_WEIGHT) for row in question.sessions]
     return [(group, weight) for group, weight in rows if len(group)]

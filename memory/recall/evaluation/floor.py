@@ -1,7 +1,8 @@
-"""The floor: an unfitted ranker that any fitted one must beat.
+"""The floor: a baseline ranker without fitted weights, which a fitted ranker must beat.
 
-The standardised BM25 score of a turn with its two neighbours, plus the standardised cosine of its
-vector. Whole turns, English word stems.
+The score of a turn is the sum of two standardised values: the BM25 score of the turn with its two
+neighbours, and the cosine of its vector. Turns are not split, and words are reduced to English
+stems.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class Turns:
-    """The messages of a project in order, one array or list for each column."""
+    """The messages of a project in order. Each field is a column."""
 
     keys: list[str]
     sessions: list[str]
@@ -71,7 +72,7 @@ def word_counts(text: str) -> dict[str, int]:
 
 
 def rank(turns: Turns, question: LabelledQuestion) -> tuple[Ints, Floats]:
-    """Return the indexes of the turns that may be searched, and their scores."""
+    """Return the indexes of the turns that may be searched for the question, and their scores."""
     rows = np.array(
         [
             index

@@ -1,7 +1,7 @@
-"""Labelled conversations: files of sessions, questions and the messages that answer them.
+"""Labelled conversations: files with sessions, questions, and the messages that answer them.
 
-A recall set is a JSON object, gzipped or not, with `name` ("SET/CONVERSATION"), `sessions` and
-`questions`. A LoCoMo file is recognised by its numbered sessions. Both are recognised by content.
+Two formats are recognised by their content. A recall set is a JSON object, gzipped or not, with
+`name` ("SET/CONVERSATION"), `sessions` and `questions`. A LoCoMo file has numbered sessions.
 """
 
 import gzip
@@ -20,7 +20,7 @@ from chat.models import Role
 
 MAX_FILE_BYTES = 256 * 2**20
 GZIP_MAGIC = b"\x1f\x8b"
-# LoCoMo's categories. Adversarial questions have no answer in the conversation.
+# LoCoMo's categories. Adversarial questions are left out, because they have no answer.
 LOCOMO_KINDS = {1: "several_turns", 2: "time", 3: "open_ended", 4: "one_turn"}
 ADVERSARIAL = 5
 LOCOMO_SET = "locomo"
@@ -29,9 +29,9 @@ _TURN_KEY = re.compile(r"D\d{1,6}:\d{1,6}")
 
 @dataclass(frozen=True)
 class LabelledQuestion:
-    """A question, the keys of the messages that answer it, and those of the sessions to find.
+    """A question, the keys of the messages that answer it, and the keys of the sessions to find.
 
-    With `until`, only what was written before that time may be searched.
+    With `until`, only messages that were written before that time are searched.
     """
 
     text: str
@@ -43,7 +43,9 @@ class LabelledQuestion:
 
 @dataclass(frozen=True)
 class LabelledConversation:
-    """The sessions of one file, as an importer yields them, and the questions about them."""
+    """The sessions of one file, in the form in which importers yield them, and the questions about
+    them.
+    """
 
     set_name: str
     name: str
@@ -63,7 +65,7 @@ def read(path: Path) -> LabelledConversation:
         raise ImportRejectedError(f"{path}: {reason}") from reason
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ImportRejectedError(
-            f"{path}: It is not a labelled conversation ({type(error).__name__})."
+            f"{path}: This is not a labelled conversation ({type(error).__name__})."
         ) from error
 
 
@@ -75,9 +77,9 @@ def _content(path: Path) -> bytes:
             with gzip.open(file) if is_gzip else file as plain:
                 content = plain.read(MAX_FILE_BYTES + 1)
         except (EOFError, gzip.BadGzipFile) as error:
-            raise ImportRejectedError(f"{path}: It is a damaged gzip file.") from error
+            raise ImportRejectedError(f"{path}: This gzip file is damaged.") from error
     if len(content) > MAX_FILE_BYTES:
-        raise ImportRejectedError(f"{path}: It is longer than {MAX_FILE_BYTES // 2**20} MB.")
+        raise ImportRejectedError(f"{path}: The file is longer than {MAX_FILE_BYTES // 2**20} MB.")
     return bytes(content)
 
 
@@ -133,7 +135,7 @@ def _locomo(path: Path, content: bytes, document: Any) -> LabelledConversation:
 def _locomo_questions(
     items: Iterable[Mapping[str, Any]], sessions: Iterable[ImportedSession]
 ) -> Iterator[LabelledQuestion]:
-    """Yield the questions that name an existing turn: "D8:6; D9:17" names two."""
+    """Yield the questions whose evidence names existing turns, such as "D8:6; D9:17"."""
     known = {message.key for session in sessions for message in session.messages}
     for item in items:
         keys = known.intersection(_TURN_KEY.findall(" ".join(item.get("evidence") or [])))

@@ -1,9 +1,10 @@
-"""Measures of recall: labelled conversations are imported, indexed and searched like any others.
+"""Metrics of recall. Labelled conversations are imported, indexed and searched like other chats.
 
-R@k is the mean share of a question's evidence among the k best messages. A@b is the share of
-questions whose evidence is completely in the best excerpts that fit into b tokens, each with its
-date and speaker as in prompts; a long message counts as found with each of its parts. S@b is the
-same for sessions, where a set names them.
+- R@k: the mean share of a question's evidence that is in the k best messages.
+- A@b: the share of questions whose evidence is completely in the excerpts that are packed into b
+  tokens, each with date and speaker as in prompts. A long message counts as found if any part of it
+  is packed.
+- S@b: the same for sessions, in sets that name the sessions to find.
 """
 
 import time
@@ -31,7 +32,7 @@ from projects.models import Project
 from projects.services import create_project, delete_project, unused_slug
 
 RANKS = (5, 10)
-# The budget in tokens of the detailed figures: by kind of question, and for the assistant's share.
+# The budget, in tokens, for the figures by kind of question and for the assistant's share.
 MAIN_BUDGET = 2_000
 KINDS = f"A@{MAIN_BUDGET} by kind"
 FORMAT = "evaluation"
@@ -39,11 +40,11 @@ FORMAT = "evaluation"
 
 @dataclass(frozen=True)
 class RankedQuestion:
-    """The candidates for a question: their signals, and which of them hold evidence.
+    """The candidates for a question: their signals, and which of them contain evidence.
 
-    `messages` has the keys of the messages of each row, `session_of` the number of its session;
-    `evidence` and `sessions` have a row for each message or session to find and a column for each
-    candidate.
+    `messages` has the keys of the messages of each candidate, and `session_of` the number of its
+    session. `evidence` and `sessions` have a row for each message or session to find, and a column
+    for each candidate.
     """
 
     conversation: str
@@ -65,7 +66,7 @@ class RankedQuestion:
 
 @dataclass
 class SetFigures:
-    """The measurements of the questions of one set, by figure; each has its conversation."""
+    """The values of each figure for the questions of one set, each with its conversation."""
 
     values: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
     kinds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -82,7 +83,9 @@ class SetFigures:
             self.kinds[kind] += shares
 
     def summary(self) -> dict[str, object]:
-        """Return the means, those by kind of question, and the lowest and highest conversation."""
+        """Return the means, the means by kind of question, and the lowest and highest
+        conversation.
+        """
         means: dict[str, object] = {"questions": self.questions}
         spread = {}
         for figure, values in self.values.items():
@@ -122,8 +125,8 @@ def measure_order(
     order: Ints,
     packed: Mapping[int, Ints],
 ) -> None:
-    """Add the figures of one question whose rows are in this order, best first, and of which these
-    are packed into each budget.
+    """Add the figures of one question. `order` are the candidates, best first. `packed` are the
+    candidates that are packed into each budget.
     """
     figures.questions += 1
     if len(question.evidence):
@@ -157,7 +160,7 @@ def without_conversation(
 
 
 def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
-    """Return the first rows of `order` that hold `count` messages together."""
+    """Return the beginning of `order` up to the candidate with which it has `count` messages."""
     messages: set[str] = set()
     for rank, row in enumerate(order):
         messages.update(question.messages[row])
@@ -168,7 +171,7 @@ def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
 
 @dataclass
 class Evaluation:
-    """The ranked questions of each set, also ranked by the floors, and search times in ms."""
+    """The ranked questions of each set, the figures of the baseline, and search times in ms."""
 
     questions: dict[str, list[RankedQuestion]] = field(default_factory=lambda: defaultdict(list))
     floors: dict[str, dict[str, SetFigures]] = field(default_factory=dict)
@@ -210,8 +213,8 @@ def add_floor(
     project: Project,
     budgets: Sequence[int],
 ) -> None:
-    """Measure the unfitted floor over all turns. In sets with an assistant, also measure it over
-    the turns of people alone.
+    """Measure the baseline over all turns. In sets with an assistant, also measure it over the
+    turns of people only.
     """
     turns = floor.read_turns(project)
     figures = evaluation.floors.setdefault(conversation.set_name, {})
@@ -238,9 +241,9 @@ def add_floor(
 
 @contextmanager
 def temporary_project(conversation: LabelledConversation) -> Iterator[tuple[Project, object]]:
-    """Import and index a conversation in a new project; delete it at the end.
+    """Import and index a conversation in a new project, and yield the project and its owner.
 
-    Yields the project and its owner.
+    The project is deleted at the end.
     """
     name = f"evaluation-{uuid4().hex[:12]}"
     owner = get_user_model().objects.create_user(name, password=None, is_active=False)
@@ -259,7 +262,7 @@ def temporary_project(conversation: LabelledConversation) -> Iterator[tuple[Proj
 
 @dataclass(frozen=True)
 class MessageKeys:
-    """The keys in the labelled file: of messages, by session and `seq`, and of sessions."""
+    """The keys in the labelled file of messages, by session and `seq`, and of sessions."""
 
     messages: Mapping[tuple[object, int], str]
     sessions: Mapping[object, str]
@@ -277,7 +280,7 @@ class MessageKeys:
 def rank_question(
     scope: RecallScope, conversation: str, question: LabelledQuestion, keys: MessageKeys
 ) -> RankedQuestion:
-    """Return the candidates for one question that are in the scope, with their signals."""
+    """Return the candidates for one question, limited to the scope, with their signals."""
     ranked = find_ranked(scope, question.text)
     indexes = [index for index, row in enumerate(ranked.rows) if row.in_scope]
     rows = [ranked.rows[index] for index in indexes]
@@ -309,7 +312,7 @@ def label_rows(
     tokens: Ints,
     by_assistant: Bools,
 ) -> RankedQuestion:
-    """Return the rows with the evidence that each holds."""
+    """Return the candidates with the evidence that each of them contains."""
     evidence = [[key in row for row in messages] for key in sorted(question.evidence)]
     wanted = [[key == row for row in sessions] for key in sorted(question.evidence_sessions)]
     _, session_of = np.unique(sessions, return_inverse=True)

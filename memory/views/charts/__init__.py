@@ -1,1 +1,1 @@
-"""Charts of the pages, drawn on the server as SVG, each with a table."""
+"""Charts that the server draws as SVG. Each chart also has a table."""

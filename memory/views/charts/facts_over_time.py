@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from memory.models import Fact
 
-# The subjects with most changes are shown.
+# The maximum number of subjects. Those with the most changes are shown.
 MAX_SUBJECTS = 20
 MIN_PERCENT = 1.0
 
 
 class FactPeriod(NamedTuple):
-    """The time in which a fact is valid, in percent of the picture."""
+    """The period in which a fact is valid. `x` and `width` are in percent of the chart's width."""
 
     fact: Fact
     until: datetime | None
@@ -26,7 +26,7 @@ class FactPeriod(NamedTuple):
 
 @dataclass(frozen=True)
 class SubjectTimeline:
-    """The facts about one subject, one line for each predicate, oldest first."""
+    """The facts about one subject, with one line for each predicate, oldest first."""
 
     subject: str
     lines: Sequence[tuple[str, Sequence[FactPeriod]]]
@@ -36,12 +36,12 @@ class SubjectTimeline:
 class FactsOverTime:
     first: datetime
     subjects: Sequence[SubjectTimeline]
-    # The number of further subjects, which are not shown.
+    # The number of subjects that are not shown.
     more: int
 
 
 def facts_over_time(facts: Iterable[Fact]) -> FactsOverTime | None:
-    """Draw rows of `FactQuerySet.with_validity`; None without facts."""
+    """Return a chart of `facts`, rows of `FactQuerySet.with_validity`; None without facts."""
     by_subject: dict[str, list[Fact]] = defaultdict(list)
     for fact in facts:
         by_subject[fact.subject].append(fact)

@@ -19,14 +19,14 @@ from chat.models import Call
 from projects.models import Project, in_project
 
 SUM_DAYS = 30
-# Further models are one series, "other models".
+# The maximum number of series. All other models are one more series, "other models".
 MAX_SERIES = 4
-# The share of a day's width that its bar takes.
+# The width of a bar as a share of the width of a day.
 BAR_SHARE = 0.7
 
 
 class Bar(NamedTuple):
-    """A part of a day's bar, in percent of the picture. `series` counts from 0."""
+    """A segment of a day's bar, in percent of the chart. `series` is its number, from 0."""
 
     series: int
     x: str
@@ -38,7 +38,9 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class StackedBars:
-    """Values by day and model. `models` are the series: the names by their number from 0."""
+    """A chart of values by day and model. `models` are the names of the series, by number from
+    0.
+    """
 
     label: str | Promise
     days: Sequence[date]
@@ -52,7 +54,7 @@ class StackedBars:
 
     @property
     def top(self) -> str:
-        """The value at the upper edge."""
+        """The value at the top of the chart."""
         return self.show(self._highest)
 
     @cached_property
@@ -84,7 +86,7 @@ class StackedBars:
 
     @property
     def rows(self) -> list[tuple[date, list[str], str]]:
-        """The days with calls, newest first: (day, value of each model, sum)."""
+        """The days with calls, newest first: (day, values by model, sum)."""
         return [
             (
                 day,
@@ -130,7 +132,7 @@ def usage_charts(rows: Iterable[Mapping[str, Any]]) -> list[StackedBars]:
 
 
 def _series(values: Mapping[tuple[date, str], int]) -> list[str]:
-    """Return the models with the largest values; the last stands for all others."""
+    """Return the models with the largest values, followed by a series for all other models."""
     sums: dict[str, int] = defaultdict(int)
     for (_day, model), value in values.items():
         sums[model] += value
@@ -144,7 +146,7 @@ def _chart(
     names: Sequence[str],
     show: Callable[[Any], str],
 ) -> StackedBars:
-    """Return the chart of `values`. A model has the same number in `names` in each chart."""
+    """Return the chart of `values`. `names` assigns each model the same number in all charts."""
     merged: dict[tuple[date, str], Any] = defaultdict(int)
     for (day, model), value in values.items():
         merged[day, model if model in names else names[-1]] += value

@@ -27,7 +27,7 @@ FORGET_SOURCES, KEEP_SOURCES = "on", "off"
 
 
 class MultilineField(forms.CharField):
-    """Text with LF line ends; browsers send CRLF."""
+    """Text with LF line ends. Browsers send CRLF."""
 
     def to_python(self, value: object) -> str | None:
         text = super().to_python(value)
@@ -35,7 +35,9 @@ class MultilineField(forms.CharField):
 
 
 def reason_field() -> forms.TypedChoiceField:
-    """Return a field for the reason of a change. Nothing is chosen at first; that means OTHER."""
+    """Return a field for the reason of a change. Nothing is preselected; an empty choice means
+    OTHER.
+    """
     return forms.TypedChoiceField(
         label=_("Reason (optional)"),
         choices=[("", "–"), *ModerationReason.choices],
@@ -45,9 +47,10 @@ def reason_field() -> forms.TypedChoiceField:
 
 
 def sources_field() -> forms.TypedChoiceField:
-    """Return the question whether the original messages are forgotten too.
+    """Return the question whether to forget the original messages too.
 
-    A request without an answer keeps them. Pages choose the first answer, which leaves nothing.
+    If a request has no answer, they are kept. Pages preselect the first answer, which keeps
+    nothing.
     """
     return forms.TypedChoiceField(
         label=_("Also forget the original messages?"),
@@ -66,7 +69,7 @@ def sources_field() -> forms.TypedChoiceField:
 
 
 class EntryForm(forms.Form):
-    """A new text for an entry, and the revision that its editor read."""
+    """A new text for an entry, and the revision that the editor read."""
 
     text = MultilineField(
         label=_("Text"),
@@ -78,7 +81,7 @@ class EntryForm(forms.Form):
 
 
 class BlockForm(forms.Form):
-    """The name and text of a block, and the version that its editor read: 0 for a new block."""
+    """The name and text of a block, and the version that the editor read; 0 for a new block."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -101,7 +104,7 @@ class BlockForm(forms.Form):
         return cls(initial=initial, auto_id=f"block-{block.pk}-%s")
 
     def show_conflict(self, block: Block) -> None:
-        """Show the text that somebody else saved; saving the form again replaces it."""
+        """Show the text that another user saved. Saving the form again replaces it."""
         self.data = dict(self.data.items()) | {"version": str(block.version)}
         self.add_error(
             "content",
@@ -111,7 +114,7 @@ class BlockForm(forms.Form):
 
 
 class EntryActionForm(forms.Form):
-    """The reason of an action on entries, and the fields that only some actions need."""
+    """The reason for an action on entries, and fields that only some actions need."""
 
     text = MultilineField(
         label=_("Text to remove"),
@@ -138,7 +141,7 @@ class EntryActionForm(forms.Form):
 
     @classmethod
     def for_preview(cls, act: ModerationAction, data: QueryDict, entry: Entry) -> "EntryActionForm":
-        """Return a bound form; unbound if the text is still to be written."""
+        """Return a bound form, or an unbound form if the user has not entered the text yet."""
         if act in TEXT_ACTIONS and "text" not in data:
             initial: dict[str, Any] = {"revision": entry.revision}
             if act == ModerationAction.EDIT:
@@ -150,7 +153,7 @@ class EntryActionForm(forms.Form):
         return cls(act, data)
 
     def wish(self, by: Any) -> ModerationRequest:
-        """Return the request of a valid form."""
+        """Return the request of this form, which must be valid."""
         data = self.cleaned_data
         return ModerationRequest(
             action=self.act,
@@ -169,12 +172,12 @@ class EntryActionForm(forms.Form):
     ) -> Mapping[str, Any]:
         """Return `impacts` by project and, for an edit, the diff `texts`.
 
-        An invalid form has no impacts. If an edit or redaction is refused, the reason becomes an
-        error of the form.
+        An invalid form has no impacts. If the edit or redaction is refused, the reason is added to
+        the errors of the form.
         """
         entry = entries[0]
         if self.act == ModerationAction.EDIT and self.is_bound:
-            # The page shows the current text, so confirming replaces this revision.
+            # Confirming replaces this revision, because the page shows its text.
             self.data = dict(self.data.items()) | {"revision": entry.revision}
         if not self.is_valid():
             return {"impacts": []}
@@ -189,9 +192,9 @@ class EntryActionForm(forms.Form):
 
 
 class ReviewQueueForm(forms.Form):
-    """Filters of the review queue, which are AND-ed; none is required."""
+    """Filters of the review queue, combined with AND. All are optional."""
 
-    # The tabs of the page choose it.
+    # Set by the tabs of the page.
     state = forms.ChoiceField(
         choices=[("", _("All states")), *EntryStatus.choices],
         required=False,
@@ -224,13 +227,13 @@ class ReviewQueueForm(forms.Form):
 
     @property
     def is_unfiltered(self) -> bool:
-        """Whether the form shows all entries that wait for review, and nothing else."""
+        """Whether the form selects exactly the entries that wait for review."""
         return {name: value for name, value in self.cleaned_data.items() if value} == {
             "state": EntryStatus.PROPOSED
         }
 
     def apply(self, entries: EntryQuerySet) -> EntryQuerySet:
-        """Filter `entries`. Days are those of the active time zone."""
+        """Filter `entries`. Days are in the active time zone."""
         filters = {name: value for name, value in self.cleaned_data.items() if value}
         if query := filters.pop("q", ""):
             entries = entries.matching(query)

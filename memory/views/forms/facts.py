@@ -1,4 +1,4 @@
-"""Forms to write, end and search facts."""
+"""Forms to enter, end and search facts."""
 
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -22,7 +22,7 @@ from projects.models import Project
 
 
 class FactForm(forms.Form):
-    """The content of a fact, with days in the project's time zone."""
+    """The content of a fact. Days are in the project's time zone."""
 
     subject = forms.CharField(label=_("Subject"), max_length=MAX_SUBJECT_CHARS)
     predicate = forms.CharField(label=_("Predicate"), max_length=MAX_PREDICATE_CHARS)
@@ -40,7 +40,7 @@ class FactForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.zone, self.fact = project.zone, fact
         if fact is not None:
-            # The user that a fact is about cannot be changed.
+            # The user of an existing fact cannot be changed.
             del self.fields["mine"]
             self.fields["valid_from"].required = True
             self.fields["valid_from"].help_text = ""
@@ -67,7 +67,7 @@ class FactForm(forms.Form):
         return data
 
     def statement(self, user: Any) -> Statement:
-        """Return the statement. An unchanged day keeps its time of day."""
+        """Return the statement. If the day is unchanged, its time of day is kept."""
         data = self.cleaned_data
         if self.fact:
             base = Statement.of(self.fact)
@@ -109,8 +109,8 @@ class FactSearchForm(forms.Form):
     ended = forms.BooleanField(label=_("Show ended facts"), required=False)
 
     def among(self, facts: FactQuerySet, zone: Any) -> FactQuerySet:
-        """Return the facts of the chosen days, by default those that are valid today, without
-        regard to `q`. A day means its end.
+        """Filter `facts` by day and the other conditions, but not by `q`. Without a day, return the
+        facts that are valid today. A day means its end.
         """
         data = self.cleaned_data
         rows = facts.with_validity(_end_of(data["recorded_at"], zone))

@@ -14,7 +14,7 @@ from projects.models import Membership, Project
 
 
 class ForgetForm(forms.Form):
-    """The scope of a forget request. Conditions are AND-ed."""
+    """The selection of a forget request. Conditions are combined with AND."""
 
     message = forms.UUIDField(required=False, widget=forms.HiddenInput)
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)
@@ -48,11 +48,13 @@ class ForgetForm(forms.Form):
 
     @property
     def asks_for_sources(self) -> bool:
-        """Whether the valid form names a memory or a fact, whose messages can be kept."""
+        """Whether a valid form names a memory or fact whose source messages can be kept."""
         return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):
-        """Return the user, who must be a member or the author of a message; None if empty."""
+        """Return the user, who must be a member or an author of messages; None if the field is
+        empty.
+        """
         name = self.cleaned_data["user"]
         if not name:
             return None

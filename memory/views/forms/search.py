@@ -14,12 +14,12 @@ from memory.recall.speakers import MAX_NAME_CHARS
 from projects.models import Project
 
 EVERYONE = _("Everyone")
-# The choice of `by` for acts without a user.
+# The value of `by` for automatic actions, which have no user.
 STRATA = "strata"
-# Values of `what` beside the layers.
+# Values of `what` in addition to the layers.
 MESSAGES, FACTS = "said", "facts"
 MAX_SUGGESTIONS = 200
-# The verbs of the activity log by subject, with the labels of the filter.
+# The verbs of the activity log, grouped by subject, with labels for the filter.
 VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
     (
         "memory",
@@ -87,13 +87,13 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
 
 
 def date_field(label: Any, **options: Any) -> forms.DateField:
-    """Return an optional date field with the browser's own widget, which sends ISO dates."""
+    """Return an optional date field with the browser's date widget, which sends ISO dates."""
     widget = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
     return forms.DateField(label=label, required=False, widget=widget, **options)
 
 
 class MemorySearchForm(forms.Form):
-    """A query over messages, summaries and facts, with filters; no field is required."""
+    """A search of messages, summaries and facts, with filters. All fields are optional."""
 
     q = forms.CharField(
         label=_("Search messages, memories and facts"),
@@ -126,13 +126,13 @@ class MemorySearchForm(forms.Form):
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Suggestions: other speakers of imported chats can be entered too.
+        # Only suggestions, because speakers of imported chats can also be entered.
         members = project.memberships.order_by("user__username")
         self.people = members.values_list("user__username", flat=True)[:MAX_SUGGESTIONS]
 
 
 class ActivityForm(forms.Form):
-    """Filters of the activity log. `verb` is a verb or the name of a group of verbs."""
+    """Filters of the activity log. `verb` is one verb or the name of a group of verbs."""
 
     verb = forms.ChoiceField(
         label=_("Type"),

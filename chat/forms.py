@@ -230,15 +230,18 @@ class BulkForm(forms.Form):
         data = self.cleaned_data
         return data["action"] == BulkAction.DELETE and not data["confirmed"]
 
-    def apply(self) -> int:
-        """Apply the action to each chat and return their number."""
-        action = self.cleaned_data["action"]
+    def apply(self, user) -> list[Session]:
+        """Apply the action to each chat, as `user`, and return the chats that it changed."""
+        action, changed = self.cleaned_data["action"], []
         for chat in self.cleaned_data["chats"]:
+            version = chat.version
             if action == BulkAction.DELETE:
                 delete_session(chat)
             else:
-                update_session(chat, archived=action == BulkAction.ARCHIVE)
-        return len(self.cleaned_data["chats"])
+                update_session(chat, by=user, archived=action == BulkAction.ARCHIVE)
+            if action == BulkAction.DELETE or chat.version != version:
+                changed.append(chat)
+        return changed
 
 
 class SessionActionsForm(forms.Form):

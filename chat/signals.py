@@ -19,6 +19,8 @@ reply_stored = Signal()
 turn_finished = Signal()
 # session, expired: the Session that was closed, and whether that was for lack of activity.
 session_closed = Signal()
+# session, by: the Session that was archived, or unarchived if `archived_at` is None.
+session_archived = Signal()
 # session: the Session that was shared with the project and is now private.
 session_made_private = Signal()
 # session: the Session that is being deleted.

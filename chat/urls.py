@@ -2,14 +2,14 @@
 
 from django.urls import path
 
-from chat.views import attachments, imports, messages, notes, providers, sessions
+from chat.views import attachments, bulk, imports, messages, notes, providers, sessions
 
 urlpatterns = [
     path("models/", providers.model_page, name="models"),
     path("models/<uuid:pk>/remove/", providers.model_provider_remove, name="model-remove"),
     path("projects/<slug:slug>/", sessions.project_page, name="project"),
     path("projects/<slug:slug>/chats/", sessions.create, name="session-new"),
-    path("projects/<slug:slug>/chats/bulk/", sessions.bulk, name="session-bulk"),
+    path("projects/<slug:slug>/chats/bulk/", bulk.bulk, name="session-bulk"),
     path("projects/<slug:slug>/chats/<uuid:pk>/", sessions.session_page, name="session"),
     path("projects/<slug:slug>/chats/<uuid:pk>/messages/", sessions.post, name="session-post"),
     path("projects/<slug:slug>/chats/<uuid:pk>/images/", attachments.upload, name="session-images"),

@@ -4,6 +4,7 @@ They run in the transaction of the change, which has locked the session's row.
 """
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
 
-from chat.models import Import, Message, Session
+from chat.models import Import, Message, Session, Visibility
 from chat.signals import (
     import_finished,
     import_planned,
@@ -22,6 +23,7 @@ from chat.signals import (
     message_changed,
     private_text_opened,
     reply_stored,
+    session_archived,
     session_deleted,
     session_expired,
     session_made_private,
@@ -44,6 +46,7 @@ from projects.signals import (
     member_added,
     member_joined,
     member_removed,
+    project_archived,
     role_changed,
 )
 
@@ -125,6 +128,23 @@ def withhold_entries(session: Session, **kwargs: object) -> None:
 def restore_entries(session: Session, **kwargs: object) -> None:
     """Schedule an update of the layers, which restores entries whose sources have not changed."""
     mark_layers_changed(session.project_id)
+
+
+@receiver(session_archived)
+def record_session_archived(session: Session, by: Any, **kwargs: object) -> None:
+    """Log it, unless the chat is private: the log is for all members."""
+    if session.visibility == Visibility.PROJECT:
+        verb = _archive_verb(session.archived_at)
+        record_activity(session.project_id, verb, by=by, session_id=session.pk)
+
+
+@receiver(project_archived)
+def record_project_archived(project: Project, by: Any, **kwargs: object) -> None:
+    record_activity(project.pk, _archive_verb(project.archived_at), by=by)
+
+
+def _archive_verb(archived_at: datetime | None) -> ActivityVerb:
+    return ActivityVerb.ARCHIVED if archived_at else ActivityVerb.UNARCHIVED
 
 
 @receiver(session_expired)

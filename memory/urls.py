@@ -14,7 +14,7 @@ from memory.views.knowledge import decide
 from memory.views.profile import about_me, export
 from memory.views.project_list import project_list
 from memory.views.remember import remember_now
-from memory.views.reply_sources import change_source, reply_sources
+from memory.views.reply_sources import change_source, reply_sources, reply_sources_moved
 from memory.views.review import review
 from memory.views.search import search
 from memory.views.welcome import welcome
@@ -22,8 +22,10 @@ from memory.views.welcome import welcome
 urlpatterns = [
     path("", project_list, name="projects"),
     path("welcome/", welcome, name="welcome"),
-    path("messages/<uuid:pk>/told/", reply_sources, name="reply-sources"),
-    path("messages/<uuid:pk>/told/change/", change_source, name="reply-source-change"),
+    path("messages/<uuid:pk>/sources/", reply_sources, name="reply-sources"),
+    path("messages/<uuid:pk>/sources/change/", change_source, name="reply-source-change"),
+    # The address before version 0.2.
+    path("messages/<uuid:pk>/told/", reply_sources_moved, name="old-reply-sources"),
     path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
     path("projects/<slug:slug>/memory/review/", review, name="memory-review"),

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from projects.core.errors import InvalidInputError, UnavailableError
 from projects.models import MemberRole, Membership, Project
-from projects.signals import member_added, member_removed, role_changed
+from projects.signals import member_added, member_removed, project_archived, role_changed
 
 SLUG_SUFFIX_CHARS = 5
 # Without letters and digits that are easily confused.
@@ -64,11 +64,13 @@ def create_project(owner, **fields) -> Project:
     return project
 
 
-def set_archived(project: Project, archived: bool) -> None:
+@transaction.atomic
+def set_archived(project: Project, archived: bool, by: Any = None) -> None:
     """Archive `project`, or make it active again. An archived project keeps the first time."""
     if archived != project.is_archived:
         project.archived_at = timezone.now() if archived else None
         project.save(update_fields=["archived_at"])
+        project_archived.send(sender=Project, project=project, by=by)
 
 
 def delete_project(project: Project) -> None:

@@ -73,7 +73,7 @@ class SessionAdmin(PrivateTextAdmin):
 
     def save_model(self, request, obj: Session, form, change: bool) -> None:
         changes = {name: form.cleaned_data[name] for name in form.changed_data}
-        update_session(obj, **changes)
+        update_session(obj, by=request.user, **changes)
 
 
 @admin.register(Message)

@@ -96,7 +96,8 @@ class SessionSerializer(serializers.ModelSerializer):
         return create_session(**validated_data)
 
     def update(self, instance: Session, validated_data: dict[str, Any]) -> Session:
-        return update_session(instance, self.context.get("at_version"), **validated_data)
+        by, version = self.context["request"].user, self.context.get("at_version")
+        return update_session(instance, version, by=by, **validated_data)
 
 
 class ReactionSerializer(serializers.Serializer):

@@ -25,6 +25,7 @@ from django.utils.module_loading import import_string
 from chat.models import Message, Role, Session
 from chat.models.sessions import HISTORY_LIMITS, SessionStatus, Visibility
 from chat.signals import (
+    session_archived,
     session_closed,
     session_deleted,
     session_expired,
@@ -57,13 +58,19 @@ def create_session(project, creator, **settings) -> Session:
 
 @transaction.atomic
 def update_session(
-    session: Session, at_version: int | None = None, *, expired: bool = False, **settings
+    session: Session,
+    at_version: int | None = None,
+    *,
+    by: Any = None,
+    expired: bool = False,
+    **settings,
 ) -> Session:
     """Change settings of `session` and raise its version if any differs.
 
     Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
     and `archived`, a bool. A title that is set here is never replaced by a generated one, unless it
-    is empty. `expired` tells receivers of `session_closed` that nobody closed the session by hand.
+    is empty. `by` is the user who changes them. `expired` tells receivers of `session_closed` that
+    nobody closed the session by hand.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     _check_version(locked, at_version)
@@ -77,6 +84,8 @@ def update_session(
         setattr(session, name, getattr(locked, name))
     if was_open and locked.status == SessionStatus.CLOSED:
         session_closed.send(sender=Session, session=session, expired=expired)
+    if "archived_at" in changed:
+        session_archived.send(sender=Session, session=session, by=by)
     if was_shared and locked.visibility == Visibility.PRIVATE:
         session_made_private.send(sender=Session, session=session)
     return session

@@ -5,16 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from django import template
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from chat.prompt.types import SOURCE_GROUPS, source_group
 
 register = template.Library()
 
 # Their items are messages of the conversation itself, and its images.
 CONVERSATION_SECTIONS = ("history", "message")
-# The kinds of items that are counted apart from memories.
-MEMORY, QUOTE = "memory", "quote"
-QUOTES, OWN_NAMES = ("chunk", "message"), ("fact", "block")
 LAYERS = ("month", "week", "day", "conversation")
 
 
@@ -56,25 +54,28 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 @register.filter
-def used_label(receipt: Mapping[str, Any]) -> str:
-    """Return how much the prompt contained, such as “Used 5 memories · 3 facts · 2 quotes”; empty
-    if it contained nothing but the chat itself.
+def used_groups(receipt: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the groups of sources that the prompt contained, and their numbers, such as
+    ("memory", "5 memories"); empty if it contained nothing but the chat itself.
     """
     counts = Counter(
-        QUOTE if item["kind"] in QUOTES else item["kind"] if item["kind"] in OWN_NAMES else MEMORY
+        source_group(item["kind"])
         for section in receipt.get("sections", ())
         if section["name"] not in CONVERSATION_SECTIONS
         for item in section["items"]
     )
-    memories, facts, quotes, pins = (counts[kind] for kind in (MEMORY, "fact", QUOTE, "block"))
-    parts = [
-        (memories, ngettext("%(n)s memory", "%(n)s memories", memories)),
-        (facts, ngettext("%(n)s fact", "%(n)s facts", facts)),
-        (quotes, ngettext("%(n)s quote", "%(n)s quotes", quotes)),
-        (pins, ngettext("%(n)s pinned text", "%(n)s pinned texts", pins)),
+    memories, facts, quotes, pins = (counts[group] for group in SOURCE_GROUPS)
+    texts = (
+        ngettext("%(n)s memory", "%(n)s memories", memories),
+        ngettext("%(n)s fact", "%(n)s facts", facts),
+        ngettext("%(n)s quote", "%(n)s quotes", quotes),
+        ngettext("%(n)s pinned text", "%(n)s pinned texts", pins),
+    )
+    return [
+        (group, text % {"n": counts[group]})
+        for group, text in zip(SOURCE_GROUPS, texts, strict=True)
+        if counts[group]
     ]
-    named = " · ".join(text % {"n": count} for count, text in parts if count)
-    return _("Used %(what)s") % {"what": named} if named else ""
 
 
 @register.filter

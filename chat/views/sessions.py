@@ -1,6 +1,5 @@
 """The pages of a project's chats."""
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
@@ -10,7 +9,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import attachments, permissions
@@ -23,8 +21,6 @@ from chat.conversations.sessions import (
     update_session,
 )
 from chat.forms import (
-    BulkAction,
-    BulkForm,
     MessageForm,
     NewChatForm,
     SessionActionsForm,
@@ -38,9 +34,10 @@ from chat.providers.booking import Payer
 from chat.streaming import sse
 from chat.streaming.poller import StreamGrant
 from chat.views import presenters
+from chat.views.bulk import last_result
 from projects.core.errors import ConflictError
 from projects.models import Membership
-from projects.permissions import WRITERS, membership, project_for_writing, require_active
+from projects.permissions import membership, project_for_writing
 
 CHATS_PER_PAGE = 50
 # The key in the browser session for the chat that was deleted last.
@@ -159,7 +156,7 @@ def update(request: HttpRequest, slug: str, pk) -> HttpResponse:
     form = SessionForm(request.POST, instance=chat_session)
     if not form.is_valid():
         return _render_session(request, chat_session, MessageForm(), settings=form, status=400)
-    update_session(chat_session, **form.changes())
+    update_session(chat_session, by=request.user, **form.changes())
     return redirect(session_url(chat_session))
 
 
@@ -179,44 +176,11 @@ def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
     if not is_ours or "/keep/" in back:
         back = resolve_url("project", slug)
     if form.is_bound and form.is_valid():
-        update_session(chat_session, **form.changes())
+        update_session(chat_session, by=request.user, **form.changes())
         return redirect(back)
     context = presenters.page_context(request, chat_session) | {"form": form, "back": back}
     template = "chat/_chat_menu.html" if "part" in request.GET else "chat/chat_menu.html"
     return render(request, template, context, status=400 if form.is_bound else 200)
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def bulk(request: HttpRequest, slug: str) -> HttpResponse:
-    """Archive, unarchive or delete the selected chats. Deletion is confirmed on a page of its own.
-
-    Chats that the user may not manage are refused together with the rest.
-    """
-    if request.method == "GET":
-        return redirect("project", slug)
-    member = membership(request.user, slug, WRITERS)
-    require_active(member.project)
-    form = BulkForm(permissions.manageable_sessions(member), request.POST)
-    if not form.is_valid():
-        messages.error(request, _("Select the chats and an action."))
-        return redirect("project", slug)
-    if form.needs_confirmation:
-        context = {"project": member.project, "membership": member, "form": form}
-        return render(request, "chat/confirm_bulk.html", context)
-    messages.success(request, _bulk_result(form.cleaned_data["action"], form.apply()))
-    return redirect("project", slug)
-
-
-def _bulk_result(action: str, count: int) -> str:
-    match action:
-        case BulkAction.ARCHIVE:
-            text = ngettext("1 chat was archived.", "%(count)s chats were archived.", count)
-        case BulkAction.UNARCHIVE:
-            text = ngettext("1 chat was unarchived.", "%(count)s chats were unarchived.", count)
-        case _:
-            text = ngettext("1 chat was deleted.", "%(count)s chats were deleted.", count)
-    return text % {"count": count}
 
 
 @login_required
@@ -303,6 +267,7 @@ def _render_project(
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,
         "just_deleted": just_deleted,
+        "just_changed": last_result(request, member.project),
     }
     return render(request, "chat/project.html", context, status=status)
 

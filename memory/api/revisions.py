@@ -1,5 +1,8 @@
-"""/api/v1/…/revisions/: the revisions of an entry; …/told/: the memory in the prompt of a reply."""
+"""/api/v1/…/revisions/: the revisions of an entry; …/sources/: the memory in a prompt."""
 
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
@@ -93,3 +96,9 @@ class ReplySourcesView(APIView):
         member = membership(request.user, message.session.project.slug, token=request.auth)
         sections = readable_sections(message.receipt, member)
         return Response(PromptSectionSerializer(sections, many=True).data)
+
+
+@require_GET
+def reply_sources_moved(request, pk) -> HttpResponse:
+    """Redirect from the former address of `ReplySourcesView`."""
+    return redirect("api-reply-sources", pk, permanent=True)

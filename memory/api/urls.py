@@ -35,7 +35,15 @@ urlpatterns = [
     ),
     path(f"{PROJECT}/memory/act/", moderation.EntryActionView.as_view(), name="api-act"),
     path(
-        "messages/<uuid:pk>/told/", revisions.ReplySourcesView.as_view(), name="api-reply-sources"
+        "messages/<uuid:pk>/sources/",
+        revisions.ReplySourcesView.as_view(),
+        name="api-reply-sources",
+    ),
+    # The address before version 0.2.
+    path(
+        "messages/<uuid:pk>/told/",
+        revisions.reply_sources_moved,
+        name="old-api-reply-sources",
     ),
     path(
         f"{FACTS}/contradictions/", facts.ContradictionListView.as_view(), name="api-contradictions"

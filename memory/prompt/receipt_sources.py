@@ -6,7 +6,7 @@ reply does not show text that has since been forgotten, hidden or made private.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy
 from chat.links import session_url, source_url
 from chat.models import Message
 from chat.permissions import sessions_for
+from chat.prompt.types import source_group
 from memory.facts import facts_for
 from memory.facts.attribution import attribution, source_subquery
 from memory.layers import lines
@@ -67,7 +68,7 @@ class ReceiptSource:
     `changed` is true if the prompt contained an earlier text. The other URLs lead to forms that
     correct the source, replace it by a newer fact, or forget it; a URL is empty if the reader is
     not permitted to do that. `key` identifies an entry or fact that the reader may change on the
-    page.
+    page. `group` is one of SOURCE_GROUPS.
     """
 
     kind: str
@@ -83,6 +84,7 @@ class ReceiptSource:
     lines: Sequence[LinkedLine] = ()
     line_count: int = 0
     key: str = ""
+    group: str = "memory"
 
     @property
     def texts(self) -> list[str]:
@@ -178,6 +180,10 @@ class _SourceReader:
 
     def source(self, item: ReceiptItem) -> ReceiptSource | None:
         """Return the source of an item, or None if it was deleted or the reader may not see it."""
+        source = self._source(item)
+        return source and replace(source, group=source_group(item["kind"]))
+
+    def _source(self, item: ReceiptItem) -> ReceiptSource | None:
         pk = UUID(item["id"])
         if chunk := self.chunks.get(pk):
             return self._from_chunk(chunk, item)

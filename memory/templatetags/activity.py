@@ -136,6 +136,8 @@ def _object(row: Any, slug: str) -> str | SafeString:
         return _entry_link(row, slug)
     if act.message_id:
         return format_html(_("a message in {chat}"), chat=chat) if chat else _("a message")
+    if act.verb in (ActivityVerb.ARCHIVED, ActivityVerb.UNARCHIVED) and not act.session_id:
+        return _("the project")
     if act.verb == ActivityVerb.FAILED and not act.session_id:
         return _("the merging of memories")
     return chat or (_("a chat") if act.session_id else _("messages"))

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from chat.models import Message
 from chat.permissions import message_for_reading, message_for_writing
+from chat.prompt.types import SOURCE_GROUPS
 from chat.views import presenters
 from memory.layers.lines import Line
 from memory.moderation.receipt_changes import ReceiptChange, apply_change
@@ -25,9 +26,15 @@ from projects.permissions import membership
 @login_required
 @require_GET
 def reply_sources(request: HttpRequest, pk) -> HttpResponse:
-    """Show the sources of a reply. `?part` returns only the drawer."""
+    """Show the sources of a reply, or those of one `kind`. `?part` returns only the drawer."""
     message = message_for_reading(request.user, pk)
     return _render(request, message, membership(request.user, message.session.project.slug))
+
+
+@require_GET
+def reply_sources_moved(request: HttpRequest, pk) -> HttpResponse:
+    """Redirect from the former address of `reply_sources`."""
+    return redirect("reply-sources", pk, permanent=True)
 
 
 @login_required
@@ -57,7 +64,9 @@ def change_source(request: HttpRequest, pk) -> HttpResponse:
     if "part" in request.GET:
         return _render(request, message, member, notice, status)
     (messages.success if status == 200 else messages.error)(request, notice)
-    return redirect("reply-sources", pk)
+    kind = request.GET.get("kind", "")
+    suffix = f"?kind={kind}" if kind in SOURCE_GROUPS else ""
+    return redirect(resolve_url("reply-sources", pk) + suffix)
 
 
 def _line(source: ReceiptSource, position: str) -> Line | None:
@@ -79,11 +88,19 @@ def _render(
     request: HttpRequest, message: Message, member: Membership, notice: str = "", status: int = 200
 ) -> HttpResponse:
     sections = _sections(message, member)
+    likely = _likely(message, sections)
+    kind = request.GET.get("kind", "")
     context = presenters.page_context(request, message.session) | {
         "message": message,
         "receipt": message.receipt,
         "sections": sections,
-        "likely": _likely(message, sections),
+        "likely": likely,
+        "kind": kind if kind in SOURCE_GROUPS else "",
+        # Those of the kind, the likeliest first.
+        "of_kind": sorted(
+            (it for section in sections for it in section.sources if it.group == kind),
+            key=lambda source: likely.index(source) if source in likely else len(likely),
+        ),
         "changes": True,
         "notice": notice,
         "failed": status != 200,

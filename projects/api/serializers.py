@@ -13,6 +13,7 @@ from projects import persona_template
 from projects.models import Invitation, MemberRole, Membership, Project
 from projects.models.projects import MODEL_FIELDS, project_models, validate_custom_context
 from projects.permissions import ProjectArchivedError
+from projects.signals import project_archived
 
 
 class PartialUpdateSerializer(serializers.ModelSerializer):
@@ -128,6 +129,14 @@ class ProjectSerializer(PartialUpdateSerializer):
             if attrs[name] != getattr(project, name):
                 project_models().check_model(project, attrs[name], field=name)
         return attrs
+
+    def update(self, instance: Project, validated_data: dict[str, Any]) -> Project:
+        was_archived = instance.is_archived
+        updated: Project = super().update(instance, validated_data)
+        if updated.is_archived != was_archived:
+            by = self.context["request"].user
+            project_archived.send(sender=Project, project=updated, by=by)
+        return updated
 
     def _check_instructions(self, attrs: dict[str, Any]) -> None:
         """Check the instructions against the keys that the custom context will have."""

@@ -61,7 +61,7 @@ def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
     """Archive a project for its owner, or make it active again, as the field `action` selects."""
     if request.method == "POST":
         archived = request.POST.get("action") != "unarchive"
-        set_archived(project_for_owning(request.user, slug), archived)
+        set_archived(project_for_owning(request.user, slug), archived, request.user)
         messages.success(request, _("Archived.") if archived else _("Unarchived."))
     return _to_tab(slug, "danger")
 

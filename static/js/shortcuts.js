@@ -67,7 +67,17 @@ function onPaletteKeydown(event) {
   }
 }
 
+/** Closes an open panel of filters, and returns the focus to its button. */
+function closeFilters(event) {
+  const menu = document.querySelector(".filter-menu[open]");
+  if (!menu || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  menu.open = false;
+  menu.querySelector("summary").focus();
+}
+
 function onKeydown(event) {
+  if (event.key === "Escape") closeFilters(event);
   const command = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
   if (command && key === "k" && !event.shiftKey && !event.altKey) {

@@ -63,6 +63,8 @@ OPEN = {
         "metrics",
         "schema",
         "docs",
+        "old-reply-sources",
+        "old-api-reply-sources",
         "^api/",
         "^v1/",
     )

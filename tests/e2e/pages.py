@@ -38,7 +38,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "archived": f"{project}/?archived",
         "chats-found": f"{project}/?q=replica",
         "chat": f"{project}/chats/{chat}/",
-        "chat-told": f"{project}/chats/{chat}/prompt/",
+        "chat-context": f"{project}/chats/{chat}/prompt/",
         "chat-keep": f"{project}/chats/{chat}/keep/",
         "chat-delete": f"{project}/chats/{chat}/delete/",
         "message-edit": f"/messages/{message_id}/edit/",

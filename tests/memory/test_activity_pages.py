@@ -8,10 +8,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
 from memory.models import Activity, ActivityVerb, Call, Cursor, Entry, EntryStatus, Ladder, Nudge
 from memory.models.activity import record_activity
 from memory.templatetags.activity import day_heading
+from projects.services import set_archived
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +34,20 @@ def read(client):
 
 def done(text: str) -> str:
     return text.partition('id="done"')[2]
+
+
+def test_archiving_is_in_the_log_but_not_that_of_private_chats(read, owner, editor, project, chat):
+    update_session(chat, by=editor, archived=True)
+    update_session(chat, by=owner, archived=False)
+    private = Session.objects.create(project=project, creator=owner, visibility=Visibility.PRIVATE)
+    update_session(private, by=owner, archived=True)
+    set_archived(project, True, owner)
+    set_archived(project, True, owner)
+    verbs = Activity.objects.order_by("id").values_list("verb", "by__username")
+    assert [*verbs] == [("archived", "edgar"), ("unarchived", "olive"), ("archived", "olive")]
+    page = compact(done(read(owner)))
+    assert "<b>olive</b>archived the project" in page
+    assert f'<b>edgar</b>archived<a href="/projects/billing/chats/{chat.pk}/">' in page
 
 
 def test_an_activity_shows_its_user_reason_duration_and_cost(read, owner, editor, project, entry):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn, build
-from chat.templatetags.meters import used_label
+from chat.templatetags.meters import used_groups
 from memory import blocks, facts
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import Line
@@ -199,7 +199,7 @@ def test_the_lines_of_an_entry_are_those_in_the_prompt(
     api, client, owner, two_lines, with_receipt, named, expected
 ):
     reply = with_receipt(("bank", [item("conversation", two_lines) | named]))
-    [section] = api(owner).get(f"/api/v1/messages/{reply.pk}/told/").json()
+    [section] = api(owner).get(f"/api/v1/messages/{reply.pk}/sources/").json()
     [source] = section["things"]
     assert [line["text"] for line in source["lines"]] == expected
     assert source["text"] == "\n".join(f"- {text}" for text in expected)
@@ -391,5 +391,36 @@ def test_the_link_counts_by_kind():
     items = [("day", 2), ("gist", 1), ("fact", 1), ("chunk", 2), ("block", 0)]
     section = {"items": [{"kind": kind} for kind, count in items for _ in range(count)]}
     receipt = {"sections": [{"name": "bank"} | section, {"name": "history", "items": [{}]}]}
-    assert used_label(receipt) == "Used 3 memories · 1 fact · 2 quotes"
-    assert used_label({"sections": []}) == ""
+    assert used_groups(receipt) == [
+        ("memory", "3 memories"),
+        ("fact", "1 fact"),
+        ("quote", "2 quotes"),
+    ]
+    assert used_groups({"sections": []}) == []
+
+
+def test_the_sources_of_one_kind_are_shown_alone(client, with_receipt, remember, project, owner):
+    day = remember("- The replica stays", granularity="day")
+    pinned = blocks.put(project, None, "rules", "Be brief.", owner)
+    reply = with_receipt(("blocks", [item("block", pinned)]), ("bank", [item("day", day)]))
+    client.force_login(owner)
+    url = reverse("reply-sources", args=[reply.pk])
+    html = compact(client.get(url, {"kind": "memory", "part": "drawer"}).content.decode())
+    assert "The replica stays" in html and "Be brief." not in html
+    assert '<a class="chip num" href="' + url + '?kind=block"' in html
+    assert (
+        '<a class="chip num" href="' + url + '?kind=memory" data-drawer-link aria-current' in html
+    )
+    assert "Be brief." in client.get(url, {"kind": "anything"}).content.decode()
+    fact = client.get(url, {"kind": "fact"}).content.decode()
+    assert "These sources were forgotten, or you cannot see them." in fact
+
+
+def test_the_former_addresses_lead_to_the_sources(client, api, reply, owner):
+    client.force_login(owner)
+    for base, user in (("", client), ("/api/v1", api(owner))):
+        answer = user.get(f"{base}/messages/{reply.pk}/told/")
+        assert (answer.status_code, answer["Location"]) == (
+            301,
+            f"{base}/messages/{reply.pk}/sources/",
+        )

@@ -81,6 +81,8 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
             ActivityVerb.JOINED: _("Joined by invitation"),
             ActivityVerb.IMPORTED: _("Imports"),
             ActivityVerb.CHAT_CLOSED: _("Chats closed"),
+            ActivityVerb.ARCHIVED: _("Archived"),
+            ActivityVerb.UNARCHIVED: _("Unarchived"),
         },
     ),
 )

@@ -1,8 +1,11 @@
 """Archive and delete several chats of the project's page at once."""
 
+from datetime import timedelta
+
 import pytest
 
 from chat.models import Session
+from chat.views import bulk
 from tests.chat.pages.page_content import page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,6 +48,32 @@ def test_deletion_is_confirmed_first(client, owner, chats):
     assert not Session.objects.exclude(deleted_at=None).exists()
     client.post(URL, selected | {"confirmed": "true"})
     assert set(Session.objects.exclude(deleted_at=None)) == {chats[0], chats[2]}
+
+
+@pytest.mark.parametrize("action", ["archive", "delete"])
+def test_a_bulk_action_is_undone_once(client, editor, chats, action):
+    client.force_login(editor)
+    selected = {"chats": ids(*chats[:2]), "action": action, "confirmed": "true"}
+    assert 'value="undo"' in client.post(URL, selected, follow=True).content.decode()
+    chats[1].refresh_from_db()
+    answer = client.post(URL, {"action": "undo"}, follow=True).content.decode()
+    assert "2 chats are back." in answer and 'value="undo"' not in answer
+    assert Session.objects.filter(archived_at=None, deleted_at=None).count() == 3
+    answer = client.post(URL, {"action": "undo"}, follow=True).content.decode()
+    assert "This can no longer be undone." in answer
+
+
+def test_only_the_same_browser_undoes_and_not_forever(client, owner, editor, chats, monkeypatch):
+    client.force_login(editor)
+    client.post(URL, {"chats": ids(*chats[:2]), "action": "archive"})
+    client.force_login(owner)
+    client.post(URL, {"action": "undo"})
+    assert Session.objects.exclude(archived_at=None).count() == 2
+    client.post(URL, {"chats": ids(chats[2]), "action": "archive"})
+    monkeypatch.setattr(bulk, "UNDO_WINDOW", timedelta(0))
+    assert 'value="undo"' not in client.get(LIST).content.decode()
+    client.post(URL, {"action": "undo"})
+    assert Session.objects.exclude(archived_at=None).count() == 3
 
 
 def test_nothing_happens_if_one_of_them_is_not_yours(client, editor, chats):

@@ -1,0 +1,103 @@
+"""One action for several chats of a project's page, and its undoing."""
+
+import time
+from contextlib import suppress
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from chat import permissions
+from chat.conversations.sessions import UNDO_WINDOW, restore_session, update_session
+from chat.forms import BulkAction, BulkForm
+from projects.models import Membership, Project
+from projects.permissions import WRITERS, membership, require_active
+
+# The key in the browser session for the last bulk action, and the action that takes it back.
+JUST_CHANGED = "just_changed"
+UNDO = "undo"
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def bulk(request: HttpRequest, slug: str) -> HttpResponse:
+    """Archive, unarchive or delete the selected chats, or undo the last of these actions.
+
+    Deletion is confirmed on a page of its own. Chats that the user may not manage are refused
+    together with the rest.
+    """
+    if request.method == "GET":
+        return redirect("project", slug)
+    member = membership(request.user, slug, WRITERS)
+    require_active(member.project)
+    if request.POST.get("action") == UNDO:
+        return _undo_bulk(request, member)
+    form = BulkForm(permissions.manageable_sessions(member), request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Select the chats and an action."))
+        return redirect("project", slug)
+    if form.needs_confirmation:
+        context = {"project": member.project, "membership": member, "form": form}
+        return render(request, "chat/confirm_bulk.html", context)
+    changed = [str(chat.pk) for chat in form.apply(request.user)]
+    request.session[JUST_CHANGED] = {
+        "project": str(member.project.pk),
+        "action": form.cleaned_data["action"],
+        "chats": changed,
+        "at": time.time(),
+    }
+    return redirect("project", slug)
+
+
+def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Take back the last bulk action of this browser, for the chats that can still be changed."""
+    action, chats = _last_bulk(request, member.project)
+    request.session.pop(JUST_CHANGED, None)
+    count = 0
+    for pk in chats:
+        with suppress(Http404):
+            if action == BulkAction.DELETE:
+                chat = permissions.deleted_session_for_managing(request.user, pk)
+                count += restore_session(chat.pk) is not None
+            else:
+                chat = permissions.session_for_managing(request.user, pk)
+                update_session(chat, by=request.user, archived=action == BulkAction.UNARCHIVE)
+                count += 1
+    if count:
+        text = ngettext("1 chat is back.", "%(count)s chats are back.", count)
+        messages.success(request, text % {"count": count})
+    else:
+        messages.error(request, _("This can no longer be undone."))
+    return redirect("project", member.project.slug)
+
+
+def _last_bulk(request: HttpRequest, project: Project) -> tuple[str, list[str]]:
+    """Return the last bulk action of this browser in `project` and its chats, none if it can no
+    longer be undone.
+    """
+    last = request.session.get(JUST_CHANGED, {"project": "", "at": 0})
+    is_recent = time.time() - last["at"] < UNDO_WINDOW.total_seconds()
+    if last["project"] != str(project.pk) or not is_recent:
+        return "", []
+    return last["action"], last["chats"]
+
+
+def _bulk_result(action: str, count: int) -> str:
+    match action:
+        case BulkAction.ARCHIVE:
+            text = ngettext("1 chat was archived.", "%(count)s chats were archived.", count)
+        case BulkAction.UNARCHIVE:
+            text = ngettext("1 chat was unarchived.", "%(count)s chats were unarchived.", count)
+        case _:
+            text = ngettext("1 chat was deleted.", "%(count)s chats were deleted.", count)
+    return text % {"count": count}
+
+
+def last_result(request: HttpRequest, project: Project) -> str:
+    """Return what the last bulk action of this browser did, or "" if it cannot be undone."""
+    action, chats = _last_bulk(request, project)
+    return _bulk_result(action, len(chats)) if chats else ""

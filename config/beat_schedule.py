@@ -12,6 +12,7 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     # name: task, every, period
     "Memory cycle": ("memory.tasks.run_cycle", 1, "minutes"),
     "Indexing of changed chats": ("memory.tasks.run_indexing", 1, "minutes"),
+    "Reading of added files": ("memory.tasks.run_reading", 1, "minutes"),
     "Sweep of interrupted replies": ("chat.tasks.sweep_interrupted", 20, "seconds"),
     "Sweep of unsent images": ("chat.tasks.sweep_attachments", 1, "hours"),
     "Sweep of unfinished imports": ("chat.tasks.sweep_imports", 1, "minutes"),

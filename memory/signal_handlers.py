@@ -29,6 +29,7 @@ from chat.signals import (
     session_made_private,
     session_restored,
 )
+from memory.files import adding as files
 from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, coverage, losses
@@ -196,6 +197,7 @@ def reindex_in_new_language(
     if chunks.exclude(language=instance.search_language_name).exists():
         indexing.mark_project(instance)
         wake_indexing()
+        files.index_again(instance.pk)
 
 
 @receiver(pre_save, sender=Project)

@@ -8,6 +8,7 @@ from uuid import UUID
 from celery import shared_task
 
 from memory import backfill, demo
+from memory.files import processing
 from memory.forgetting import retention
 from memory.layers import conversations, cycle, digests
 from memory.metrics import CYCLE
@@ -22,6 +23,7 @@ INDEXING_S = 240
 VECTOR_INDEX_S = 30
 RETENTION_S = 120
 BACKFILL_S = 40
+READING_S = 240
 
 
 @shared_task
@@ -92,6 +94,13 @@ def run_indexing() -> None:
     waits = vector_index.add_waiting(embedders.get(), seconds=VECTOR_INDEX_S)
     if waits or indexing.is_behind():
         run_indexing.apply_async(expires=TASK_EXPIRES_S)
+
+
+@shared_task
+def run_reading() -> None:
+    """Read and index added files. Runs after each of them, and every minute for missed ones."""
+    if not processing.catch_up(seconds=READING_S):
+        run_reading.apply_async(expires=TASK_EXPIRES_S)
 
 
 @shared_task

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from celery import Task
 from django.db import connection, transaction
 
-from memory.tasks import TASK_EXPIRES_S, run_deliveries, run_indexing
+from memory.tasks import TASK_EXPIRES_S, run_deliveries, run_indexing, run_reading
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,11 @@ def wake_indexing() -> None:
 def wake_deliveries() -> None:
     """Send the webhook delivery task when the current transaction commits."""
     _once_on_commit(_send_deliveries)
+
+
+def wake_reading() -> None:
+    """Send the task that reads files when the current transaction commits."""
+    _once_on_commit(_send_reading)
 
 
 def _once_on_commit(send: Callable[[], None]) -> None:
@@ -72,6 +77,7 @@ class ThrottledWakeup:
 
 
 _send_indexing = ThrottledWakeup(run_indexing)
+_send_reading = ThrottledWakeup(run_reading)
 
 
 def _send_deliveries() -> None:

@@ -208,8 +208,9 @@ def woken(monkeypatch) -> list[dict]:
     after each change.
     """
     from memory import wakeups
-    from memory.tasks import run_indexing
+    from memory.tasks import run_indexing, run_reading
 
+    monkeypatch.setattr(run_reading, "apply_async", lambda **options: None)
     calls: list[dict] = []
     monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", 0)
     monkeypatch.setattr(run_indexing, "apply_async", lambda **options: calls.append(options))

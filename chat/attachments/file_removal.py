@@ -16,17 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from uuid import UUID
 
+from django.apps import apps
 from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, FileField, Model
 from django.db.models.functions import Now
 
-from chat.models import Attachment, FileRemoval, Import
+from chat.models import FileRemoval
 
 # The number of an advisory lock: "files".
 FILES_LOCK_ID = 0x66696C6573
@@ -108,7 +110,17 @@ def _try_removal(removal: FileRemoval) -> bool:
 def _is_referenced(removal: FileRemoval) -> bool:
     """Return True if another row has the file: forks share their images with their originals."""
     columns = {"project": removal.project_id, "file": removal.path}
-    return any(model.objects.filter(**columns).exists() for model in (Attachment, Import))
+    return any(model._default_manager.filter(**columns).exists() for model in models_with_files())
+
+
+@cache
+def models_with_files() -> tuple[type[Model], ...]:
+    """Return the models of which each row has a stored file, in the column `file`."""
+    return tuple(
+        model
+        for model in apps.get_models()
+        if any(isinstance(it, FileField) and it.name == "file" for it in model._meta.fields)
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from django.core.files.storage import default_storage
 from chat.attachments.file_removal import link_for_backup
 
 # Strata's part of a bucket.
-PREFIXES = ("attachments/", "imports/")
+PREFIXES = ("attachments/", "files/", "imports/")
 # The manifest's value if the backup has no files.
 LEFT_OUT = "left out"
 

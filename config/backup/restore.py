@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.signals import pre_migrate
 
-from chat.models import Attachment, Import
+from chat.attachments import file_removal
 from config.backup import archive, database, file_stores, pg_tools, restore_marker
 from config.backup.create import secret_key_fingerprint
 from config.backup.pg_tools import BackupError
@@ -177,7 +177,7 @@ def remove_unreferenced_files(replace: bool, print_line: Print) -> None:
 def _unreferenced_files() -> Iterator[str]:
     names = file_stores.all_names()
     while batch := set(islice(names, BATCH_SIZE)):
-        for model in (Attachment, Import):
+        for model in file_removal.models_with_files():
             rows = model._default_manager.filter(file__in=batch)
             batch -= set(rows.values_list("file", flat=True))
         yield from sorted(batch)

@@ -17,6 +17,7 @@ from config.backup.file_stores import FileStore, file_store
 BATCH_SIZE = 5_000
 FILE_PATHS = """
     SELECT file FROM chat_attachment
+    UNION SELECT file FROM memory_filerevision
     UNION SELECT file FROM chat_import WHERE file <> '' AND state IN ('waiting', 'running')
     ORDER BY file
 """

@@ -59,6 +59,7 @@ CELERY_TASK_ROUTES = {
     "chat.tasks.*import*": "io",
     "chat.*": "chat",
     "memory.tasks.run_indexing": "index",
+    "memory.tasks.run_reading": "index",
     "memory.tasks.make_demo": "chat",
     "memory.tasks.*deliver*": "webhooks",
     "memory.*": "memory",

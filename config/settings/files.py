@@ -17,8 +17,8 @@ class FileVariables(Variables):
         "STRATA_S3_BUCKET",
         "",
         "the name of a bucket",
-        "An S3 bucket for images and imports. Its credentials are `AWS_ACCESS_KEY_ID` and "
-        "`AWS_SECRET_ACCESS_KEY`. Requires the extra `s3`.",
+        "An S3 bucket for files, images and imports. Its credentials are "
+        "`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Requires the extra `s3`.",
         example="strata",
         shown_default="the data folder",
     )
@@ -44,6 +44,30 @@ class FileVariables(Variables):
         "The largest file to import.",
         ge=1,
         le=100_000,
+    )
+    max_file_mb: int = var(
+        "STRATA_MAX_FILE_MB",
+        50,
+        "a number of megabytes from 1 to 1000",
+        "The largest file of a project.",
+        ge=1,
+        le=1_000,
+    )
+    max_file_pages: int = var(
+        "STRATA_MAX_FILE_PAGES",
+        2_000,
+        "a number of pages from 1 to 20000",
+        "The pages of the longest file of a project.",
+        ge=1,
+        le=20_000,
+    )
+    project_files_mb: int = var(
+        "STRATA_PROJECT_FILES_MB",
+        2_000,
+        "a number of megabytes from 1 to 10000000",
+        "The size of all files of a project, in all their versions.",
+        ge=1,
+        le=10_000_000,
     )
 
 
@@ -91,6 +115,9 @@ if _env.s3_endpoint and not _env.s3_bucket:
 for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
     read_secret(_name)
 MAX_UPLOAD_MB = _env.max_upload_mb
+MAX_FILE_MB = _env.max_file_mb
+MAX_FILE_PAGES = _env.max_file_pages
+PROJECT_FILES_MB = _env.project_files_mb
 # Attachments, and files to import. They have no public URL: views check access and serve them.
 MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = _env.s3_bucket

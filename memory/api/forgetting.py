@@ -30,6 +30,7 @@ class ForgetSerializer(serializers.Serializer):
         required=False, help_text="Forget this entry and all entries that it was made from."
     )
     fact = serializers.UUIDField(required=False)
+    file = serializers.UUIDField(required=False, help_text="With all its versions.")
     user = serializers.CharField(
         required=False, help_text="A username. Forget this user's messages and the replies to them."
     )
@@ -63,7 +64,7 @@ class ForgetSerializer(serializers.Serializer):
         scope = ForgetScope(**attrs)
         if scope.is_empty:
             raise serializers.ValidationError(
-                "Name a session, message, entry, fact, import, user or time: "
+                "Name a session, message, entry, fact, file, import, user or time: "
                 "a request without a condition forgets nothing."
             )
         return {"scope": scope, "reason": reason, "preview": preview}

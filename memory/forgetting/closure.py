@@ -14,7 +14,7 @@ from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
 from memory.layers.periods import Granularity
 from memory.layers.summarising.base import EXTRACTIVE
-from memory.models import Chunk, Entry
+from memory.models import Chunk, Entry, File, FilePassage, SourceType
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
@@ -47,6 +47,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     named = deletions.named_entries = named_entries(project, scope)
     deletions.sessions = named_sessions(project, scope)
     deletions.uploads = named_imports(project, scope)
+    deletions.files = forgotten_files(project, scope)
     locked: set[UUID] = set()
     while True:
         deletions.messages = forgotten_messages(project, scope, named, replies)
@@ -62,6 +63,8 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
         delete_empty_sessions(project, deletions)
+    of_sessions = File.objects.filter(project=project, session__in=deletions.sessions)
+    deletions.files |= lock(of_sessions) if deletions.sessions else set()
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)
@@ -134,6 +137,8 @@ def forgotten_messages(
     """
     if scope.tombstones:
         new = existing_messages(project, scope.tombstones.messages)
+    elif scope.file is not None:
+        new = set()
     elif scope.fact is not None:
         new = source_messages(project, scope.fact) if scope.sources else set()
     elif scope.entry is not None:
@@ -293,6 +298,24 @@ def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
     return lock(rows)
 
 
+def forgotten_files(project: Project, scope: ForgetScope) -> set[UUID]:
+    """Return the files to delete, locked: the named one, those that `user` added, or those whose
+    last version was added `before` that moment.
+    """
+    rows = File.objects.filter(project=project)
+    if scope.tombstones:
+        return lock(rows.filter(pk__in=scope.tombstones.files)) if scope.tombstones.files else set()
+    if scope.file is not None:
+        return lock(rows.filter(pk=scope.file))
+    if scope.names_object or (scope.user is None and scope.before is None):
+        return set()
+    if scope.user is not None:
+        rows = rows.filter(added_by=scope.user)
+    if scope.before is not None:
+        rows = rows.filter(changed_at__lt=scope.before)
+    return lock(rows)
+
+
 def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the replies that would stay although their receipts name a deleted row, because their
     text may be derived from it. Call this before the deletion.
@@ -304,7 +327,8 @@ def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
     replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
     replies |= replies_naming(rows.exclude(lookups=[]), deletions.messages)
     memories = deletions.changed_entries | deletions.facts | deletions.blocks
-    replies |= replies_naming(rows, memories | chunks_of(project, deletions))
+    excerpts = chunks_of(project, deletions) | passages_of(project, deletions)
+    replies |= replies_naming(rows, memories | excerpts)
     deleted = Message.objects.filter(
         project=project, session__in=deletions.sessions, pk__in=replies
     )
@@ -332,9 +356,15 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
     return pks(rows.filter(condition))
 
 
+def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the passages of all versions of deleted files; receipts name them."""
+    rows = FilePassage.objects.filter(project=project, revision__document__in=deletions.files)
+    return pks(rows) if deletions.files else set()
+
+
 def chunks_of(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the chunks that quote a deleted message or session."""
-    rows = Chunk.objects.filter(project=project)
+    rows = Chunk.objects.filter(project=project).exclude(source_type=SourceType.FILE)
     chunks = pks(rows.filter(session__in=deletions.sessions))
     for batch in id_batches(deletions.messages | deletions.unremembered):
         quoted = Message.objects.filter(IN_RANGE, pk__in=batch)

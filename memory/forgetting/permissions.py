@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from chat.models import Import, Message, Session, Visibility
 from memory.forgetting.scope import ForgetScope
-from memory.models import Entry, Fact, Tombstone, TombstoneKind
+from memory.models import Entry, Fact, File, Tombstone, TombstoneKind
 from projects.models import MemberRole, Membership, Project
 
 # For each condition of a scope: its name in messages, its model, and the kind of its tombstones.
@@ -16,6 +16,7 @@ NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
     "entry": ("entry", Entry, TombstoneKind.ENTRY),
     "fact": ("fact", Fact, TombstoneKind.RECORD),
     "upload": ("import", Import, TombstoneKind.UPLOAD),
+    "file": ("file", File, TombstoneKind.FILE),
 }
 
 
@@ -24,7 +25,8 @@ def may_forget(member: Membership, scope: ForgetScope) -> bool:
 
     Owners may forget anything in their project. Editors may forget:
 
-    - their own messages, and facts that they wrote or that are only about them,
+    - their own messages, files that they added, and facts that they wrote or that are only about
+      them,
     - everything in their private sessions, and sessions that they created if nobody else wrote in
       them,
     - their own imports, if they may forget every session that the import created or extended.
@@ -38,6 +40,9 @@ def may_forget(member: Membership, scope: ForgetScope) -> bool:
     private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
     if scope.user is not None:
         return scope.user == member.user_id
+    if scope.file is not None:
+        files = File.objects.filter(project=member.project, pk=scope.file)
+        return files.filter(private | Q(added_by=member.user_id)).exists()
     if scope.message is not None:
         messages = Message.objects.filter(project=member.project, pk=scope.message)
         return messages.filter(private | Q(author=member.user_id)).exists()

@@ -27,6 +27,7 @@ class TombstoneScope:
     blocks: frozenset[UUID] = frozenset()
     facts: frozenset[UUID] = frozenset()
     uploads: frozenset[UUID] = frozenset()
+    files: frozenset[UUID] = frozenset()
     user: int | None = None
 
     def __bool__(self) -> bool:
@@ -48,6 +49,7 @@ class TombstoneScope:
             blocks=ids(TombstoneKind.BLOCK),
             facts=ids(TombstoneKind.RECORD),
             uploads=ids(TombstoneKind.UPLOAD),
+            files=ids(TombstoneKind.FILE),
         )
 
 
@@ -56,7 +58,8 @@ class ForgetScope:
     """The selection of a forget request. Conditions are combined with AND; at least one is
     required.
 
-    - `message`, `session`, `entry`, `fact`: the id of the object.
+    - `message`, `session`, `entry`, `fact`, `file`: the id of the object. A file is deleted in all
+      its versions.
     - `upload`: the id of an import. Deletes the sessions that it created, including later messages
       in them, and the messages that it added to other sessions.
     - `user`: the id of a user. Deletes the messages of this user and the replies to them.
@@ -74,6 +77,7 @@ class ForgetScope:
     entry: UUID | None = None
     fact: UUID | None = None
     upload: UUID | None = None
+    file: UUID | None = None
     user: int | None = None
     before: datetime | None = None
     sources: bool = False
@@ -95,12 +99,12 @@ class ForgetScope:
     @property
     def names_object(self) -> bool:
         """Whether an object is named, so that other conditions only select within this object."""
-        named = (self.message, self.session, self.entry, self.upload)
+        named = (self.message, self.session, self.entry, self.upload, self.file)
         return any(pk is not None for pk in named)
 
     @property
     def conditions(self) -> list[object]:
-        ids = (self.message, self.session, self.entry, self.fact, self.upload)
+        ids = (self.message, self.session, self.entry, self.fact, self.upload, self.file)
         return [value for value in (*ids, self.user, self.before) if value is not None]
 
 
@@ -137,6 +141,7 @@ class DeletionSet:
     withheld: set[UUID] = field(default_factory=set)
     blocks: set[UUID] = field(default_factory=set)
     uploads: set[UUID] = field(default_factory=set)
+    files: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)
     fact_sources: set[UUID] = field(default_factory=set)
     # The entries that the request itself names, without entries that are derived from them.

@@ -13,27 +13,31 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.contrib.postgres.search import SearchQuery
+from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.conversations.search import TEXT_VECTOR
 from chat.models import Message, Session, Visibility
 from memory.forgetting import tombstones
-from memory.forgetting.closure import exposed_replies, find_deletions
+from memory.forgetting.closure import exposed_replies, find_deletions, passages_of
 from memory.forgetting.facts import source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope
 from memory.forgetting.stores import STORES
 from memory.models import (
     ActivityVerb,
     Block,
+    Chunk,
     Entry,
     EntryRevision,
     EntryStatus,
     Fact,
+    FilePassage,
     ModerationReason,
+    SourceType,
     entries,
     facts,
 )
@@ -55,6 +59,7 @@ MAX_TEXT_CHARS = 20_000
 MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100
 
+CHUNK_VECTOR = SearchVector("text", config="simple")
 _WORD = re.compile(rf"\w{{1,{MAX_WORD_CHARS}}}")
 
 
@@ -211,11 +216,13 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
     summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
     lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]
     blocks = Block.objects.filter(pk__in=sample(deletions.blocks))
+    passages = FilePassage.objects.filter(pk__in=sample(passages_of(project, deletions)))
     texts = [
         *messages.values_list("text", flat=True)[:MAX_PHRASES],
         *summaries.values_list("summary", flat=True)[:MAX_PHRASES],
         *lost_lines[:MAX_PHRASES],
         *blocks.values_list("content", flat=True),
+        *passages.values_list("text", flat=True),
         *(fact.text for fact in Fact.objects.filter(pk__in=sample(deletions.facts))),
     ]
     phrases = dict.fromkeys(longest_phrase(text[:MAX_TEXT_CHARS]) for text in texts)
@@ -251,10 +258,13 @@ def find_phrases(
     guess at private text and confirm their guesses with previews.
     """
     messages, current_facts = Message.objects.all(), Fact.objects.filter(earlier_of=None)
+    chunks = Chunk.objects.filter(project=project, source_type=SourceType.FILE)
+    has_files = chunks.exists()
     if by is not None and not by.is_staff:
         private = Session.objects.filter(project=project, visibility=Visibility.PRIVATE)
         messages = messages.exclude(session__in=private.exclude(creator=by))
         current_facts = current_facts.filter(Q(user=None) | Q(user=by))
+        chunks = chunks.exclude(session__in=private.exclude(creator=by))
     matches: dict[tuple[str, UUID], None] = {}
     for phrase in phrases:
         query = SearchQuery(phrase, config="simple", search_type="phrase")
@@ -267,6 +277,19 @@ def find_phrases(
         for where, rows in places:
             pks = rows.filter(project=project, words=query).values_list("pk", flat=True)
             matches |= dict.fromkeys((where, pk) for pk in pks[:MAX_LISTED_IDS])
+        if has_files:
+            quoting = chunks.filter(_has_words(project, phrase)).alias(words=CHUNK_VECTOR)
+            pks = quoting.filter(words=query).values_list("pk", flat=True)
+            # The chunk of a passage has its id.
+            quoted = FilePassage.objects.filter(project=project, pk__in=list(pks[:MAX_LISTED_IDS]))
+            documents = quoted.values_list("revision__document", flat=True)
+            matches |= dict.fromkeys(("file", pk) for pk in documents)
         titles = Session.objects.filter(pk__in=deletions.touched, title__icontains=phrase)
         matches |= dict.fromkeys(("title", pk) for pk in titles.values_list("pk", flat=True))
     return list(matches)[:MAX_LISTED_IDS]
+
+
+def _has_words(project: Project, phrase: str) -> RawSQL:
+    """Return the condition for chunks that have the words of `phrase`. It uses an index."""
+    terms = "memory_chunk.terms @> memory_terms(%s, %s, %s)"
+    return RawSQL(terms, [project.search_language_name, project.pk, phrase], BooleanField())

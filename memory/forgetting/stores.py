@@ -40,6 +40,9 @@ from memory.models import (
     EntryState,
     EntryStatus,
     Fact,
+    File,
+    FilePassage,
+    FileRevision,
     RenderedBank,
     SourceType,
 )
@@ -167,6 +170,9 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
     removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
     summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
     removed += delete(summaries.filter(source__in=deletions.changed_entries))
+    revisions = FileRevision.objects.filter(project=project, document__in=deletions.files)
+    passages = Chunk.objects.filter(project=project, source_type=SourceType.FILE)
+    removed += delete(passages.filter(source__in=revisions.values("pk")))
     lost: dict[UUID, list[int]] = defaultdict(list)
     for batch in id_batches(deletions.messages | deletions.unremembered):
         rows = Message.objects.filter(project=project, pk__in=batch, session__in=deletions.touched)
@@ -240,6 +246,16 @@ STORES = (
         "blocks",
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
+    ),
+    # Deleting a version deletes its chunks; they are deleted above to be counted.
+    TextStore(
+        "files",
+        {
+            File: ("name",),
+            FileRevision: ("title", "reason", "warnings", "last_error", "file"),
+            FilePassage: ("label", "headings", "text"),
+        },
+        lambda project, deletions: delete(project.files.filter(pk__in=deletions.files)),
     ),
     # Before the sessions, because deleting a session deletes its import records.
     TextStore("imports", {Import: ("name", "errors")}, remove_imports),

@@ -64,6 +64,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         TombstoneKind.BLOCK: deletions.blocks,
         TombstoneKind.RECORD: deletions.named_facts,
         TombstoneKind.UPLOAD: deletions.uploads,
+        TombstoneKind.FILE: deletions.files,
     }
     subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
     if deletions.user is not None:

@@ -12,5 +12,6 @@ from memory.models.entries import (
     ReviewReason,
 )
 from memory.models.facts import Fact, FactSource, FactStatus
+from memory.models.files import File, FilePassage, FileRevision, FileState
 from memory.models.tombstones import Tombstone, TombstoneKind
 from memory.models.webhooks import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason

@@ -51,6 +51,7 @@ class ActivityVerb(models.TextChoices):
     INVITED = "invited", _("created an invitation")
     IMPORTED = "imported", _("imported chats")
     JOINED = "joined", _("joined by invitation")
+    FILE_ADDED = "file_added", _("added a file")
 
 
 class ModerationReason(models.TextChoices):

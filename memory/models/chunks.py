@@ -20,6 +20,7 @@ class SourceType(models.TextChoices):
     NOTE = "note", "a note"
     ENTRY = "entry", "a summary"
     FACT = "fact", "a fact"
+    FILE = "file", "a file"
 
     @classmethod
     def of(cls, session: Session) -> "SourceType":
@@ -51,7 +52,8 @@ class Chunk(ProjectScopedModel):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     source_type = models.CharField(max_length=10, choices=SourceType.choices)
     source = models.UUIDField(
-        help_text="The session of messages, the entry of a summary, or the fact."
+        help_text="The session of messages, the entry of a summary, the fact, or the "
+        "version of a file."
     )
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"

@@ -22,6 +22,7 @@ class TombstoneKind(models.TextChoices):
     UNKEPT = "unkept", _("Message excluded from memory")
     BLOCK = "block", _("Pinned text")
     UPLOAD = "upload", _("Imported file")
+    FILE = "file", _("File")
     USER = "user", _("Other data of a user")
     PROJECT = "project", _("Deleted project")
 

@@ -48,7 +48,10 @@ def check_archive(archive: ZipFile) -> None:
         raise ImportRejectedError(
             f"The export has version {manifest.get('version')}; this Strata reads {VERSION}."
         )
-    wanted = {SETTINGS, *(f"{table.name}.jsonl" for table in TABLES)}
+    counts = manifest.get("rows")
+    listed = counts if isinstance(counts, dict) else {}
+    tables = [table for table in TABLES if not table.added_later or table.name in listed]
+    wanted = {SETTINGS, *(f"{table.name}.jsonl" for table in tables)}
     missing = wanted - set(archive.namelist())
     if missing:
         raise ImportRejectedError(
@@ -72,6 +75,8 @@ def read_settings(archive: ZipFile) -> Row:
 def read_rows(archive: ZipFile, table: ExportTable) -> Iterator[tuple[str, Row]]:
     """Yield (position for error messages, row) of a table. Raises `ImportRejectedError`."""
     name = f"{table.name}.jsonl"
+    if table.added_later and name not in archive.namelist():
+        return
     file = open_member(archive, name)
     for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
         position = f"{name}, line {number}"

@@ -72,7 +72,9 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
         for table in TABLES:
             with archive.open(f"{table.name}.jsonl", "w", force_zip64=True) as lines:
                 counts[table.name] = write_table(table, scope, usernames, lines)
-        write_images(scope, archive)
+        images = iterate(scope.of_messages(Attachment.objects.all()))
+        write_stored(images, "images", archive)
+        write_stored(iterate(scope.file_revisions()), "files", archive)
         project = row_of(setting_columns(), scope.project, {})
         archive.writestr(SETTINGS, json.dumps(project, ensure_ascii=False))
         archive.writestr(SCHEMA, json.dumps(json_schema(), indent=1))
@@ -149,13 +151,14 @@ def row_of(
     return row
 
 
-def write_images(scope: ExportScope, archive: ZipFile) -> None:
-    for image in iterate(scope.of_messages(Attachment.objects.all())):
+def write_stored(rows: Iterable[Any], folder: str, archive: ZipFile) -> None:
+    """Write the stored file of each row into a folder of the archive."""
+    for row in rows:
         try:
-            with image.file.open("rb") as data, archive.open(f"images/{image.pk}", "w") as target:
+            with row.file.open("rb") as data, archive.open(f"{folder}/{row.pk}", "w") as target:
                 shutil.copyfileobj(data, target)
         except FileNotFoundError:
-            log.error("image_missing attachment=%s", image.pk)
+            log.error("file_missing %s=%s", row._meta.model_name, row.pk)
 
 
 def download(scope: ExportScope) -> StreamingHttpResponse:

@@ -1,5 +1,6 @@
 """Import a project export into an empty project, completely or not at all."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -7,6 +8,7 @@ from typing import Any
 from uuid import UUID
 from zipfile import ZipFile
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
@@ -19,20 +21,33 @@ from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, Session
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
-from memory.models import Block, Entry, EntryState, Fact, IndexCursor, Tombstone, TombstoneKind
+from memory.models import (
+    Block,
+    Entry,
+    EntryState,
+    Fact,
+    File,
+    FileRevision,
+    IndexCursor,
+    Tombstone,
+    TombstoneKind,
+)
 from memory.models.cursors import mark_layers_changed
 from memory.portability.archive import Row, check_archive, read_ids, read_settings, recognises
 from memory.portability.rows import ImportContext, convert_rows, derived_id, parse_value
 from memory.portability.tables import SETTINGS, TABLES, ExportTable, setting_columns
-from memory.wakeups import wake_indexing
+from memory.wakeups import wake_indexing, wake_reading
 from projects.models import MemberRole, Project
 
 __all__ = ["import_project", "recognises", "import_archive"]
 
 # The number of rows in one INSERT statement.
 BATCH_SIZE = 1_000
-# The kinds of tombstones that are checked for imported messages and sessions.
-TOMBSTONE_KINDS = (TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE)
+# The kinds of tombstones that are checked for imported messages, sessions and files.
+TOMBSTONE_KINDS = (
+    *(TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE),
+    TombstoneKind.FILE,
+)
 
 
 def import_archive(
@@ -60,7 +75,7 @@ def import_project(
     check_archive(archive)
     with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        for model in (Session, Entry, Block, Fact):
+        for model in (Session, Entry, Block, Fact, File):
             if model._default_manager.filter(project=project).exists():
                 raise ImportRejectedError(
                     "A project export can only be imported into an empty project: create a new one."
@@ -78,6 +93,8 @@ def import_project(
             rows = convert_rows(archive, table, context)
             if table.model is Attachment:
                 import_images(archive, rows, files, result)
+            elif table.model is FileRevision:
+                import_files(archive, rows, context, files, result)
             else:
                 import_table(table, rows, project)
         import_settings(archive, project)
@@ -89,17 +106,17 @@ def import_project(
 
 
 @contextmanager
-def files_removed_on_error() -> Iterator[list[Attachment]]:
-    """Yield a list for the images whose files were written. Delete these files if an error occurs.
+def files_removed_on_error() -> Iterator[list[Attachment | FileRevision]]:
+    """Yield a list for the rows whose files were written. Delete these files if an error occurs.
 
     This also covers a stop of the process: the transaction removes the rows, but not the files.
     """
-    written: list[Attachment] = []
+    written: list[Attachment | FileRevision] = []
     try:
         yield written
     except BaseException:
-        for image in written:
-            image.file.delete(save=False)
+        for row in written:
+            row.file.delete(save=False)
         raise
 
 
@@ -131,7 +148,7 @@ def import_table(table: ExportTable, rows: Iterator[tuple[Any, Row]], project: P
 def import_images(
     archive: ZipFile,
     rows: Iterator[tuple[Attachment, Row]],
-    written: list[Attachment],
+    written: list[Attachment | FileRevision],
     result: FileResult,
 ) -> None:
     """Re-encode each image like an upload. Skip damaged images, and report them as errors."""
@@ -151,6 +168,33 @@ def import_images(
         written.append(image)
         image.file.save(image.name, ContentFile(encoded.data), save=False)
         image.save(force_insert=True)
+
+
+def import_files(
+    archive: ZipFile,
+    rows: Iterator[tuple[FileRevision, Row]],
+    context: ImportContext,
+    written: list[Attachment | FileRevision],
+    result: FileResult,
+) -> None:
+    """Store the bytes of each version of a file. One without them is skipped, with an error."""
+    names = set(archive.namelist())
+    for revision, row in rows:
+        name = f"files/{row.get('id')}"
+        try:
+            if name not in names:
+                raise ImportRejectedError("it is not in the export.")
+            data = open_member(archive, name).read(settings.MAX_FILE_MB * 2**20 + 1)
+            if len(data) > settings.MAX_FILE_MB * 2**20:
+                raise ImportRejectedError(f"it is larger than {settings.MAX_FILE_MB} MB.")
+        except ImportRejectedError as error:
+            result.errors.append(f"Version {revision.number} of a file: {error}")
+            context.skipped.add(row.get("id"))
+            continue
+        revision.size, revision.sha256 = len(data), hashlib.sha256(data).hexdigest()
+        written.append(revision)
+        revision.file.save("file", ContentFile(data), save=False)
+        revision.save(force_insert=True)
 
 
 def import_settings(archive: ZipFile, project: Project) -> None:
@@ -180,10 +224,11 @@ def start_memory(project: Project) -> None:
     IndexCursor.objects.bulk_create(cursors, batch_size=BATCH_SIZE)
     mark_layers_changed(project.pk)
     wake_indexing()
+    wake_reading()
 
 
 def forget_again(context: ImportContext, forgotten: set[str]) -> None:
-    """Forget imported sessions and messages for which this project has tombstones."""
+    """Forget imported sessions, files and messages for which this project has tombstones."""
     project = context.project
 
     def forgotten_ids(model: type[Model]) -> set[UUID]:
@@ -201,5 +246,7 @@ def forget_again(context: ImportContext, forgotten: set[str]) -> None:
             messages.add(pk)
     for pk in sessions:
         forget(project, ForgetScope(session=pk))
+    for pk in forgotten_ids(File):
+        forget(project, ForgetScope(file=pk))
     for pk in messages:
         forget(project, ForgetScope(message=pk))

@@ -23,6 +23,8 @@ from memory.models import (
     EntryState,
     EntryStatus,
     Fact,
+    FileRevision,
+    FileState,
     Tombstone,
     TombstoneKind,
 )
@@ -199,6 +201,14 @@ def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
     fact.set_keys()
 
 
+def adjust_revision(revision: FileRevision, row: Row, context: ImportContext) -> None:
+    """Have the file indexed here, and read if it was not yet."""
+    if revision.state in (FileState.READY, FileState.INDEXING):
+        revision.state = FileState.INDEXING
+    elif revision.state != FileState.FAILED:
+        revision.state = FileState.WAITING
+
+
 def adjust_tombstone(tombstone: Tombstone, row: Row, context: ImportContext) -> None:
     exported = parse_uuid(tombstone.subject)
     if tombstone.kind != TombstoneKind.SOURCE and exported is not None:
@@ -211,5 +221,6 @@ ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, ImportContext], None]] = {
     EntryRevision: adjust_text,
     EntryState: adjust_entry_state,
     Fact: adjust_fact,
+    FileRevision: adjust_revision,
     Tombstone: adjust_tombstone,
 }

@@ -25,6 +25,9 @@ from memory.models import (
     EntryStatus,
     Fact,
     FactSource,
+    File,
+    FilePassage,
+    FileRevision,
     Tombstone,
     TombstoneKind,
 )
@@ -120,6 +123,23 @@ class ExportScope:
         rows = self.own(FactSource.objects.all(), "fact__user")
         return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
 
+    def files(self) -> QuerySet[File]:
+        """Return the files of the project, and of the chats whose messages the viewer may read."""
+        rows = File.objects.filter(project=self.project, session__deleted_at=None)
+        if self.viewer is None:
+            return rows
+        if self.only_own:
+            return rows.filter(Q(session=None) | self.readable("session__"), added_by=self.viewer)
+        return rows.filter(Q(session=None) | self.readable("session__"))
+
+    def file_revisions(self) -> QuerySet[FileRevision]:
+        documents = self.files().order_by().values("pk")
+        return FileRevision.objects.filter(project=self.project, document__in=documents)
+
+    def file_passages(self) -> QuerySet[FilePassage]:
+        revisions = self.file_revisions().order_by().values("pk")
+        return FilePassage.objects.filter(project=self.project, revision__in=revisions)
+
     def tombstones(self) -> QuerySet[Tombstone]:
         """Return all tombstones except those of users, because user ids differ between servers."""
         rows = Tombstone.objects.filter(project=self.project)
@@ -136,7 +156,8 @@ class ExportScope:
 class ExportTable:
     """One file of an export. Columns in `left_out` are not exported.
 
-    A row is skipped by the import if the user in one of the `owners` columns is unknown there.
+    Exports of earlier versions lack tables that are `added_later`. A row is skipped by the import
+    if the user in one of the `owners` columns is unknown there.
     """
 
     name: str
@@ -144,6 +165,7 @@ class ExportTable:
     rows: Callable[[ExportScope], QuerySet]
     left_out: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
+    added_later: bool = False
 
     @property
     def columns(self) -> list[Field]:
@@ -181,6 +203,15 @@ TABLES = (
     ExportTable("blocks", Block, lambda scope: scope.own(Block.objects.all()), owners=("user",)),
     ExportTable("facts", Fact, ExportScope.facts, owners=("user",)),
     ExportTable("fact_sources", FactSource, ExportScope.fact_sources),
+    ExportTable("files", File, ExportScope.files, added_later=True),
+    ExportTable(
+        "file_revisions",
+        FileRevision,
+        ExportScope.file_revisions,
+        (*LEASE_COLUMNS, "file", "indexed_passages"),
+        added_later=True,
+    ),
+    ExportTable("file_passages", FilePassage, ExportScope.file_passages, added_later=True),
     ExportTable("tombstones", Tombstone, ExportScope.tombstones),
 )
 

@@ -66,6 +66,23 @@ WEIGHTS: Mapping[str, float] = {
     "day_after": 0.599,
     "day_before": 1.465,
 }
+# In a document, the passage itself has the answer. What is beside it asks no question.
+FILE_WEIGHTS: Mapping[str, float] = {
+    **WEIGHTS,
+    "opening": 0.0,
+    # The share of the query's words, by their rarity, that the passage itself has.
+    "words_own": 5.0,
+    "words_after": 0.0,
+    "words_window": 0.5,
+    "words_session": 0.5,
+    "meaning_before": 1.0,
+    "meaning_after": 0.5,
+    "meaning_further": 0.5,
+    "likeness": 6.0,
+    "likeness_after": 0.0,
+    "answers": 0.0,
+    "recent_message": 0.0,
+}
 SET_BY_HAND = (
     *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
     *("asked_latest", "recent_message"),

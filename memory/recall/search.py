@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from memory.models.chunks import SESSION_SOURCES
+from memory.models.chunks import SESSION_SOURCES, SourceType
 from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
@@ -34,6 +34,8 @@ VISIBLE_SUMMARY = (
     "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "
     "AND e.state NOT IN ('proposed', 'hidden'))"
 )
+# A file of the project, or of a chat that the viewer may read. `{visible}` is that condition.
+VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
 # https://github.com/pgvector/pgvector#iterative-index-scans
 ITERATIVE_SCAN_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
 
@@ -47,7 +49,8 @@ class RecallScope:
     name, ignoring case. `author` is the user with that name, and `alias_of` the full name of a
     speaker who is addressed as `speaker`; a message matches if any of the three matches. `window`
     is a session and a `seq`, from which on its messages are left out. `valid_at` is the time at
-    which facts must be valid; None means now.
+    which facts must be valid; None means now. `revisions` are the versions of files to search in.
+    With `files_of`, the files of other chats are left out.
     """
 
     project: Project
@@ -63,6 +66,8 @@ class RecallScope:
     alias_of: str = ""
     window: tuple[UUID, int] | None = None
     valid_at: datetime | None = None
+    revisions: Sequence[UUID] | None = None
+    files_of: UUID | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -80,6 +85,8 @@ class RecallScope:
             "session": self.session,
             "exclude": self.exclude_session,
             "types": list(self.source_types),
+            "revisions": list(self.revisions or ()),
+            "files_of": self.files_of,
         }
 
     @property
@@ -113,17 +120,28 @@ class RecallScope:
             )
         if self.exclude_session is not None:
             conditions.append("c.session_id IS DISTINCT FROM %(exclude)s")
+        if self.revisions is not None:
+            conditions.append("c.source = ANY(%(revisions)s)")
+        if self.files_of is not None:
+            conditions.append("(c.session_id IS NULL OR c.session_id = %(files_of)s)")
         return " AND ".join(conditions)
 
     def visibility_condition(self) -> str:
-        """Return SQL for own sessions and, if members may quote each other, shared sessions."""
+        """Return SQL for own sessions, the files of readable sessions, and shared sessions if
+        members may quote each other.
+        """
         own = "s.creator_id = %(viewer)s"
         quotable = "s.visibility = 'project'"
+        readable = quotable if self.shared_only else f"{own} OR {quotable}"
         if not self.project.share_raw_turns:
             quotable += f" AND ({own} OR c.author_id = %(viewer)s OR c.source_type = 'note')"
         visible = quotable if self.shared_only else f"{own} OR ({quotable})"
         in_session = f"s.deleted_at IS NULL AND ({visible})"
-        return f"CASE WHEN c.source_type = 'entry' THEN {VISIBLE_SUMMARY} ELSE {in_session} END"
+        cases = f"CASE WHEN c.source_type = 'entry' THEN {VISIBLE_SUMMARY} "
+        if SourceType.FILE in self.source_types:
+            visible_file = VISIBLE_FILE.format(visible=readable)
+            cases += f"WHEN c.source_type = 'file' THEN {visible_file} "
+        return f"{cases}ELSE {in_session} END"
 
 
 class RecallResult(NamedTuple):

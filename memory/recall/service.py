@@ -187,10 +187,16 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     if vector is not None and not vector.any():
         vector = None
     rows = search.find_candidates(scope, terms, size, embedder.name, vector)
-    return rank_rows(query, rows, terms)
+    is_talk = SourceType.FILE not in scope.source_types
+    return rank_rows(query, rows, terms, ranking.WEIGHTS if is_talk else ranking.FILE_WEIGHTS)
 
 
-def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -> RankedRows:
+def rank_rows(
+    query: str,
+    rows: Sequence[RecallResult],
+    terms: Sequence[Term],
+    weights: Mapping[str, float] = ranking.WEIGHTS,
+) -> RankedRows:
     """Return the ranked rows; `terms` are the terms of the query."""
     if not rows:
         return RankedRows([], {}, {}, np.zeros(0, np.int64), 0)
@@ -205,7 +211,9 @@ def rank_rows(query: str, rows: Sequence[RecallResult], terms: Sequence[Term]) -
     is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
     arrays = _to_arrays(columns, len(terms), bool(parsed.dates))
     signals = ranking.measure_signals(parsed, pieces, arrays, idf, is_speaker)
-    return RankedRows(rows, signals, ranking.WEIGHTS, arrays.source, parsed.message_share)
+    if "words_own" in weights:
+        signals["words_own"] = arrays.matched @ idf / max(float(idf.sum()), 1e-9)
+    return RankedRows(rows, signals, weights, arrays.source, parsed.message_share)
 
 
 def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:

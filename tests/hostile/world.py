@@ -40,6 +40,9 @@ from memory.models import (
     Entry,
     EntryStatus,
     Fact,
+    File,
+    FilePassage,
+    FileRevision,
     IndexCursor,
     Ladder,
     ModerationReason,
@@ -153,9 +156,30 @@ def _things(project: Project, user: Any) -> None:
         statement = facts.Statement(f"thing {number}", "is", f"so {number}", timezone.now())
         facts.create_fact(member, statement)
         Call.objects.create(project=project, kind="summary", model="x", outcome="x")
+        _file(project, user, number)
     Block.objects.bulk_create(
         Block(project=project, name=f"b{number}", content="x", position=number, tokens=1)
         for number in range(ROWS)
+    )
+
+
+def _file(project: Project, user: Any, number: int) -> None:
+    """A file with one passage; every third could not be read."""
+    document = File.objects.create(project=project, name=f"f{number}", added_by=user)
+    revision = FileRevision.objects.create(
+        project=project,
+        document=document,
+        number=1,
+        size=1,
+        state="ready" if number % 3 else "failed",
+        reason="x",
+        title="x",
+        warnings=["x"],
+        passage_count=1,
+        added_by=user,
+    )
+    FilePassage.objects.create(
+        project=project, revision=revision, number=1, section=1, label="x", headings="x", text="x"
     )
 
 
@@ -194,6 +218,7 @@ def _ids(project: Project) -> dict[str, list[str]]:
             entries.filter(revision__gt=1),
         ],
         "facts": [Fact.objects.filter(project=project, earlier_of=None).order_by("-pk")],
+        "files": [File.objects.filter(project=project).order_by("-pk")],
         "webhooks": [Webhook.objects.filter(project=project).order_by("-pk")],
         "messages": [Message.objects.filter(project=project, revisions__isnull=False)],
         "receipts": [Activity.objects.filter(project=project, verb=ActivityVerb.FORGOTTEN)],

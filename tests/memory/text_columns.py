@@ -22,6 +22,7 @@ from memory.models import (
     EntryRevision,
     EntryState,
     Fact,
+    FileRevision,
     IndexCursor,
     Ladder,
     RenderedBank,
@@ -78,6 +79,8 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     EntryState: ("state",),
     # A digest that cannot be read back.
     Fact: ("topic", "written_by"),
+    # A type, and a digest of the content.
+    FileRevision: ("media_type", "sha256"),
     Tombstone: ("subject",),
     # Addresses that owners entered, and error messages of Strata.
     Webhook: ("url", "salt", "previous_salt", "last_error"),

@@ -23,6 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--message", metavar="ID", type=UUID)
         parser.add_argument("--entry", metavar="ID", type=UUID)
         parser.add_argument("--fact", metavar="ID", type=UUID)
+        parser.add_argument("--file", metavar="ID", type=UUID)
         parser.add_argument(
             "--import",
             metavar="ID",
@@ -51,8 +52,8 @@ class Command(BaseCommand):
     def handle(self, *args, **options) -> None:
         project = find_project(options["project"])
         user = find_user(options["user"]).pk if options["user"] else None
-        names = ("session", "message", "entry", "fact", "upload", "before", "sources", "replies")
-        scope = ForgetScope(user=user, **{name: options[name] for name in names})
+        names = "session message entry fact upload file before sources replies"
+        scope = ForgetScope(user=user, **{name: options[name] for name in names.split()})
         if reason := missing_object(project, scope):
             raise CommandError(reason)
         try:

@@ -1,0 +1,154 @@
+"""The write path of files. Pages, API, MCP and the command add files through this module."""
+
+import hashlib
+from pathlib import PurePath
+from typing import IO
+from uuid import UUID
+
+from django.conf import settings
+from django.core.files.base import File as StoredFile
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Max, Sum
+from django.db.models.signals import post_delete
+from django.dispatch import receiver
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.attachments import file_removal
+from chat.models import Session
+from memory.models import ActivityVerb, File, FileRevision, FileState
+from memory.models.activity import record_activity
+from memory.models.files import MAX_FILE_NAME_CHARS
+from memory.wakeups import wake_reading
+from projects.core.errors import InvalidInputError, LimitError
+from projects.core.text import storable
+from projects.models import Project
+
+CHUNK_BYTES = 2**20
+
+
+def add_file(
+    project: Project, user, name: str, content: IO[bytes], session: Session | None = None
+) -> File:
+    """Store a file for the project, or for one chat, and have it read.
+
+    If the project or chat has a file of this name, the content becomes its new version; the same
+    content again changes nothing. Raises InvalidInputError for an empty file or name, and
+    LimitError for a file or project that is too large.
+    """
+    name = clean_name(name)
+    size, sha256 = _measure(content)
+    revision = FileRevision(project=project, size=size, sha256=sha256, added_by=user)
+    content.seek(0)
+    revision.file.save(name, StoredFile(content), save=False)
+    path = str(revision.file.name)
+    try:
+        with transaction.atomic():
+            document = _store(project, user, name, session, revision)
+    except BaseException:
+        default_storage.delete(path)
+        raise
+    if revision.file.name != path or revision._state.adding:
+        default_storage.delete(path)
+    return document
+
+
+def clean_name(name: str) -> str:
+    """Return the last part of the path `name` on one line. Raises InvalidInputError if empty."""
+    name = PurePath(storable(name).replace("\\", "/")).name
+    name = "".join(char if char.isprintable() else " " for char in name).strip()
+    if not name:
+        raise InvalidInputError(_("The file needs a name."), field="file")
+    suffix = PurePath(name).suffix[:20]
+    return name if len(name) <= MAX_FILE_NAME_CHARS else name[: 200 - len(suffix)] + suffix
+
+
+def _measure(content: IO[bytes]) -> tuple[int, str]:
+    """Return the size and the digest. Raises InvalidInputError and LimitError."""
+    size, digest = 0, hashlib.sha256()
+    content.seek(0)
+    while block := content.read(CHUNK_BYTES):
+        size += len(block)
+        digest.update(block)
+        if size > settings.MAX_FILE_MB * 2**20:
+            reason = _("This file is too large. The limit is %(most)d MB.")
+            raise LimitError(reason % {"most": settings.MAX_FILE_MB}, field="file")
+    if not size:
+        raise InvalidInputError(_("This file is empty."), field="file")
+    return size, digest.hexdigest()
+
+
+def _store(
+    project: Project, user, name: str, session: Session | None, revision: FileRevision
+) -> File:
+    """Save the revision, unless the file has this content already. Return its file."""
+    # Locked, so that the names and the quota hold, and nothing is forgotten meanwhile.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    now = timezone.now()
+    document, is_new = File.objects.get_or_create(
+        project=project,
+        session=session,
+        name=name,
+        defaults={"added_by": user, "created_at": now, "changed_at": now},
+    )
+    latest = document.revisions.filter(project=project).order_by("-number").first()
+    if latest is not None and latest.sha256 == revision.sha256:
+        if latest.state == FileState.FAILED:
+            retry(document)
+        return document
+    _check_quota(project, revision)
+    revision.document, revision.created_at = document, now
+    revision.number = latest.number + 1 if latest else 1
+    # Copies of the same bytes share a file. Locked, so that the file is not removed meanwhile.
+    copies = FileRevision.objects.filter(project=project, sha256=revision.sha256)
+    if copy := copies.select_for_update(of=("self",)).first():
+        revision.file = copy.file.name
+    revision.save(force_insert=True)
+    if not is_new:
+        File.objects.filter(project=project, pk=document.pk).update(changed_at=now)
+    record_activity(
+        project.pk,
+        ActivityVerb.FILE_ADDED,
+        by=user,
+        related=[document.pk],
+        session_id=session.pk if session else None,
+    )
+    wake_reading()
+    return document
+
+
+def _check_quota(project: Project, revision: FileRevision) -> None:
+    """Raise LimitError if the files of the project would be too large with `revision`."""
+    if stored_bytes(project) + revision.size > settings.PROJECT_FILES_MB * 2**20:
+        reason = _("The files of this project would be larger than %(most)d MB together.")
+        raise LimitError(reason % {"most": settings.PROJECT_FILES_MB}, field="file")
+
+
+def stored_bytes(project: Project) -> int:
+    """Return the size of all versions of all files of the project."""
+    return FileRevision.objects.filter(project=project).aggregate(Sum("size"))["size__sum"] or 0
+
+
+def retry(document: File) -> None:
+    """Have the latest version read again if that failed."""
+    rows = FileRevision.objects.filter(project=document.project_id, document=document)
+    latest = rows.aggregate(Max("number"))["number__max"]
+    failed = rows.filter(number=latest, state=FileState.FAILED)
+    if failed.update(
+        state=FileState.WAITING, reason="", failures=0, next_try_at=None, last_error=""
+    ):
+        wake_reading()
+
+
+def index_again(project: UUID) -> None:
+    """Have the chunks of the project's files written again, in its present language."""
+    ready = FileRevision.objects.filter(project=project, state=FileState.READY)
+    if ready.update(state=FileState.INDEXING, indexed_passages=0):
+        wake_reading()
+
+
+@receiver(post_delete, sender=FileRevision)
+def remove_stored_file(instance: FileRevision, **kwargs: object) -> None:
+    if instance.file:
+        file_removal.schedule_removal(instance.project_id, str(instance.file.name))

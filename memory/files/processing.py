@@ -1,0 +1,215 @@
+"""Reading and indexing of files, under a lease, in steps that a killed worker can continue.
+
+The bytes are read once, in a limited subprocess, and stored as passages. These are indexed in
+batches; the revision counts the passages that search finds already. The last step removes the
+chunks of earlier versions.
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext_noop
+
+from chat.models import Role
+from memory import leases
+from memory.files import reading
+from memory.files.passages import chunk_text, split_sections
+from memory.leases import Lease, LeaseLostError
+from memory.models import Chunk, File, FilePassage, FileRevision, FileState, SourceType
+from memory.models.files import FileRevisionQuerySet
+from memory.recall import chunk_writer, embedders
+from projects.core.errors import UnavailableError
+from projects.core.text import storable
+from projects.models import delete_rows
+
+log = logging.getLogger(__name__)
+
+# The number of passages that are stored, and that are embedded and committed, together.
+STORED_BATCH_SIZE = 1_000
+INDEXED_BATCH_SIZE = 500
+# A worker that dies this often while it reads one file does not try again.
+MAX_ATTEMPTS = 5
+NO_TEXT = gettext_noop("No text was found in this file.")
+GAVE_UP = gettext_noop("This file could not be read: each attempt was interrupted.")
+
+
+def due() -> FileRevisionQuerySet:
+    return FileRevision.objects.unfinished().ready()
+
+
+def catch_up(seconds: float) -> bool:
+    """Read and index the files that are due, for at most `seconds`; return False if more are."""
+    end = time.monotonic() + seconds
+    for pk in list(due().unleased().order_by("created_at").values_list("pk", flat=True)[:100]):
+        if time.monotonic() > end:
+            return False
+        process(pk)
+    return not due().unleased().exists()
+
+
+def process(pk) -> None:
+    """Bring one revision from any state to the end, unless another worker has it."""
+    leases.run(due(), pk, "file", _work)
+
+
+def _work(lease: Lease) -> None:
+    rows = FileRevision.objects.filter(project=lease.project)
+    revision = rows.select_related("document", "project").filter(pk=lease.pk).first()
+    if revision is None:
+        raise LeaseLostError
+    if revision.state in (FileState.WAITING, FileState.READING) and not _read(lease, revision):
+        return
+    _index(lease, revision)
+    _finish(lease, revision)
+
+
+def _read(lease: Lease, revision: FileRevision) -> bool:
+    """Store the passages; return False if the file cannot be read."""
+    if revision.state == FileState.READING and revision.failures >= MAX_ATTEMPTS:
+        return _give_up(lease, GAVE_UP)
+    lease.row.update(state=FileState.READING, failures=F("failures") + 1)
+    try:
+        with local_copy(revision) as path:
+            document = reading.read_document(path, revision.document.name, limits())
+    except reading.UnreadableFileError as error:
+        return _give_up(lease, str(error))
+    except Exception:
+        # This process lives: it is no sign that the file kills workers.
+        lease.row.update(state=FileState.WAITING)
+        raise
+    passages = (
+        FilePassage(
+            project_id=revision.project_id, revision=revision, number=number, **asdict(passage)
+        )
+        for number, passage in enumerate(split_sections(document.sections), start=1)
+    )
+    with transaction.atomic():
+        lease.fence()
+        delete_rows(FilePassage.objects.filter(project=revision.project_id, revision=revision))
+        revision.passage_count = 0
+        while batch := list(islice(passages, STORED_BATCH_SIZE)):
+            FilePassage.objects.bulk_create(batch)
+            revision.passage_count += len(batch)
+        revision.state = FileState.INDEXING
+        revision.indexed_passages = 0
+        revision.media_type = document.media_type[:100]
+        revision.title = " ".join(storable(document.title).split())[:300]
+        revision.page_count = document.page_count or 0
+        revision.warnings = [storable(str(warning))[:500] for warning in document.warnings][:20]
+        revision.save(
+            update_fields=[
+                *("passage_count", "state", "indexed_passages"),
+                *("media_type", "title", "page_count", "warnings"),
+            ]
+        )
+    if not revision.passage_count:
+        return _give_up(lease, next(iter(revision.warnings), NO_TEXT))
+    return True
+
+
+def limits() -> reading.ReadingLimits:
+    """Return the limits of reading, with those that operators set."""
+    return reading.ReadingLimits(
+        max_bytes=settings.MAX_FILE_MB * 2**20, max_pages=settings.MAX_FILE_PAGES
+    )
+
+
+def _give_up(lease: Lease, reason: str) -> bool:
+    """Store why the file cannot be read. Only a person starts another attempt."""
+    rows = lease.row
+    rows.update(
+        state=FileState.FAILED, reason=storable(reason)[:500], lease_holder=None, lease_until=None
+    )
+    return False
+
+
+@contextmanager
+def local_copy(revision: FileRevision) -> Iterator[Path]:
+    """Return the path of the stored file, or of a copy of it from a bucket.
+
+    Raises UnavailableError if it cannot be opened.
+    """
+    try:
+        path = default_storage.path(str(revision.file.name))
+    except NotImplementedError:
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "file"
+            try:
+                with revision.file.open("rb") as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+            except Exception as error:
+                # Storages raise errors of their own.
+                log.warning("file_not_opened revision=%s", revision.pk, exc_info=error)
+                raise UnavailableError from error
+            yield copy
+        return
+    if not Path(path).exists():
+        log.error("file_missing revision=%s", revision.pk)
+        raise UnavailableError
+    yield Path(path)
+
+
+def _index(lease: Lease, revision: FileRevision) -> None:
+    """Write the chunks of the passages that have none, a batch at a time."""
+    embedder = embedders.get()
+    rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
+    while passages := list(
+        rows.filter(number__gt=revision.indexed_passages).order_by("number")[:INDEXED_BATCH_SIZE]
+    ):
+        chunks = [make_chunk(revision, passage) for passage in passages]
+        plan = chunk_writer.prepare(chunks, [], embedder, lease.renew)
+        with transaction.atomic():
+            lease.fence()
+            chunk_writer.write(plan, {revision.pk})
+            revision.indexed_passages = passages[-1].number
+            lease.row.update(indexed_passages=revision.indexed_passages)
+
+
+def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
+    """Return the unsaved chunk of a passage, which has the same id."""
+    document = revision.document
+    return Chunk(
+        id=passage.pk,
+        project_id=revision.project_id,
+        source_type=SourceType.FILE,
+        source=revision.pk,
+        session_id=document.session_id,
+        first_seq=passage.number,
+        last_seq=passage.number,
+        role=Role.USER,
+        speaker=place(document, passage),
+        text=chunk_text(passage.headings, passage.text),
+        occurred_at=revision.created_at,
+        language=revision.project.search_language_name,
+    )
+
+
+def place(document: File, passage: FilePassage) -> str:
+    """Return the place as excerpts cite it, such as `manual.pdf, p. 3`."""
+    parts = (document.name, passage.label)
+    return ", ".join(part for part in parts if part)[:300]
+
+
+@transaction.atomic
+def _finish(lease: Lease, revision: FileRevision) -> None:
+    """Release the revision, and remove the chunks of all versions but the latest one."""
+    lease.fence()
+    lease.row.update(state=FileState.READY, reason="")
+    lease.release()
+    ready = FileRevision.objects.filter(
+        project=lease.project, document=revision.document_id, state=FileState.READY
+    )
+    earlier = list(ready.order_by("-number").values_list("pk", flat=True)[1:])
+    chunks = Chunk.objects.filter(project=lease.project, source_type=SourceType.FILE)
+    delete_rows(chunks.filter(source__in=earlier))

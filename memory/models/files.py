@@ -1,0 +1,200 @@
+"""Files of a project: documents, their versions, and the passages that were read from them."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from chat.models import Session, Visibility
+from memory.models.leased import LeasedModel, LeasedQuerySet
+from projects.core.models import new_id
+from projects.models import Project, ProjectScopedModel
+
+MAX_FILE_NAME_CHARS = 200
+
+
+class FileState(models.TextChoices):
+    WAITING = "waiting", _("Waiting")
+    READING = "reading", _("Reading")
+    INDEXING = "indexing", _("Indexing")
+    READY = "ready", _("Ready")
+    FAILED = "failed", _("Failed")
+
+
+UNFINISHED_STATES = (FileState.WAITING, FileState.READING, FileState.INDEXING)
+
+
+class FileQuerySet(models.QuerySet["File"]):
+    def visible_to(self, user) -> "FileQuerySet":
+        """Filter by the files of the user's projects, and of chats that the user may read."""
+        shared = Q(session__visibility=Visibility.PROJECT) | Q(session__creator=user)
+        return self.filter(
+            Q(session=None) | Q(shared, session__deleted_at=None),
+            project__memberships__user=user,
+        )
+
+    def newest_first(self) -> "FileQuerySet":
+        return self.order_by("-changed_at", "-id")
+
+
+class File(ProjectScopedModel):
+    """A document of a project, or with a `session` of that chat only.
+
+    Its versions are its revisions. Search finds the passages of the latest one that is ready.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # The index of the constraint begins with this column.
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="files", db_index=False
+    )
+    session = models.ForeignKey(
+        Session,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="files",
+        help_text="The only chat that has the file. Empty: the whole project.",
+    )
+    name = models.CharField(max_length=MAX_FILE_NAME_CHARS)
+    added_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    uses = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="The number of prompts that contained a passage."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    changed_at = models.DateTimeField(default=timezone.now, help_text="When its version was added.")
+
+    objects = FileQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("file")
+        verbose_name_plural = _("files")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "session", "name"],
+                name="one_file_a_name",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        # Without the name, which reveals content: logs cannot be redacted later.
+        return f"file of {self.created_at:%Y-%m-%d %H:%M}"
+
+
+def stored_at(revision: "FileRevision", name: str) -> str:
+    """Return the path by project and id; the sender's file name is never used on disk."""
+    return f"files/{revision.project_id}/{revision.pk}"
+
+
+class FileRevisionQuerySet(LeasedQuerySet):
+    def unfinished(self) -> "FileRevisionQuerySet":
+        """Return the revisions that are to be read or indexed."""
+        return self.filter(state__in=UNFINISHED_STATES)
+
+
+class FileRevision(LeasedModel):
+    """One version of a file: its bytes, and the progress of reading and indexing them.
+
+    `reason` says why it could not be read, for people. Copies of the same bytes within a project
+    share one stored file.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # The index of the constraint begins with this column.
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    document = models.ForeignKey(File, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    media_type = models.CharField(max_length=100, blank=True)
+    title = models.CharField(max_length=300, blank=True)
+    size = models.PositiveBigIntegerField(help_text="Bytes.")
+    sha256 = models.CharField(max_length=64)
+    file = models.FileField(upload_to=stored_at, max_length=200)
+    page_count = models.PositiveIntegerField(default=0)
+    passage_count = models.PositiveIntegerField(default=0)
+    indexed_passages = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=10, choices=FileState.choices, default=FileState.WAITING)
+    reason = models.CharField(max_length=500, blank=True)
+    warnings = models.JSONField(default=list, blank=True)
+    added_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = FileRevisionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("version of a file")
+        verbose_name_plural = _("versions of files")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "document", "number"], name="one_file_revision_a_number"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=FileState.values), name="file_state_is_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["project", "sha256"], name="file_revision_of_bytes"),
+            models.Index(
+                fields=["project"],
+                name="file_revision_due",
+                condition=Q(state__in=UNFINISHED_STATES),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.number} of {self.document_id}"
+
+    @property
+    def progress(self) -> int:
+        """The share of passages that search finds, in percent."""
+        if self.state == FileState.READY:
+            return 100
+        return 100 * self.indexed_passages // self.passage_count if self.passage_count else 0
+
+
+class FilePassage(ProjectScopedModel):
+    """A part of the text of one revision, as large as one chunk of the search index.
+
+    The chunk of a passage has the same id. Chunks of earlier revisions are deleted; passages stay
+    as long as their file, so that receipts of earlier replies can show them. The texts of the
+    passages of one `section`, one after the other, are its whole text.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    # The index of the constraint begins with this column.
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    revision = models.ForeignKey(FileRevision, on_delete=models.CASCADE, related_name="passages")
+    number = models.PositiveIntegerField(help_text="The place in the document, from 1.")
+    section = models.PositiveIntegerField(help_text="The number of its page or section, from 1.")
+    page = models.PositiveIntegerField(null=True, blank=True)
+    label = models.CharField(max_length=200, blank=True, help_text="Such as “p. 3”.")
+    headings = models.CharField(
+        max_length=1_000, blank=True, help_text="The headings above it, as a path."
+    )
+    text = models.TextField()
+
+    class Meta:
+        verbose_name = _("passage of a file")
+        verbose_name_plural = _("passages of files")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "revision", "number"], name="one_file_passage_a_number"
+            )
+        ]
+        indexes = [models.Index(fields=["project", "revision", "section"], name="passage_section")]
+
+    def __str__(self) -> str:
+        return f"passage {self.number} of {self.revision_id}"

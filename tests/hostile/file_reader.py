@@ -1,19 +1,24 @@
 """Read every hostile file like an upload, in a process whose peak memory is measured alone.
 
 `python -m tests.hostile.file_reader KIND STEP` prints one line of JSON for each STEPth file of the
-KIND (zips, documents, pictures): name, result, seconds, and megabytes on top of what Strata uses
-without the file.
+KIND (zips, documents, pictures, files): name, result, seconds, and megabytes on top of what Strata
+uses without the file. Files are read by a process of their own, whose megabytes are all counted;
+more than one STEP takes the fast ones of them.
 """
 
 import io
 import json
 import re
+import socket
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import cast
 
 import django
 
@@ -22,6 +27,7 @@ django.setup()
 from chat import importers  # noqa: E402  # they need Django
 from chat.attachments import images  # noqa: E402
 from chat.importers.zip_files import check_files, open_documents, open_zip  # noqa: E402
+from memory.files.reading import UnreadableFileError, page_image, read_document  # noqa: E402
 from memory.portability.archive import (  # noqa: E402
     check_archive,
     read_rows,
@@ -29,6 +35,7 @@ from memory.portability.archive import (  # noqa: E402
     recognises,
 )
 from memory.portability.tables import TABLES  # noqa: E402
+from tests.hostile.pdfs import TRAP  # noqa: E402
 
 STATUS = Path("/proc/self/status")
 # What opens files to write them, and what else changes a disk.
@@ -41,18 +48,25 @@ def main() -> None:
         importers.get_importer(format)
     wrote: list[str] = []
     sys.addaudithook(lambda event, options: _note(wrote, event, options))
-    files: Iterable[tuple[str, bytes]] = import_module(f"tests.hostile.{kind}").all_of_them()
+    module = import_module(f"tests.hostile.{kind}")
+    read, files = READERS[kind], cast(Iterable[tuple[str, bytes]], module.all_of_them())
+    if kind == "files" and step > 1:
+        files, step = module.few_of_them(), 1
+    trap = socket.create_server(("127.0.0.1", int(TRAP.partition(":")[2])))
+    trap.setblocking(False)
     for name, data in islice(files, None, None, step):
         # The kernel's mark of the most so far begins anew. man 5 proc
         Path("/proc/self/clear_refs").write_text("5")
         wrote.clear()
         before, start = _megabytes("VmRSS"), time.perf_counter()
         try:
-            ending = _image(data) if kind == "pictures" else _file(name, data)
-        except (importers.ImportRejectedError, images.ImageRejectedError) as refused:
+            ending = read(name, data)
+        except REFUSALS as refused:
             ending = f"refused: {refused}"
         report = {"name": name, "ending": ending, "seconds": time.perf_counter() - start}
-        report |= {"megabytes": _megabytes("VmHWM") - before, "wrote": list(wrote)}
+        parsers = getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024
+        most = max(_megabytes("VmHWM") - before, parsers)
+        report |= {"megabytes": most, "wrote": list(wrote), "connected": _connected(trap)}
         print(json.dumps(report), flush=True)
 
 
@@ -66,9 +80,28 @@ def _megabytes(what: str) -> float:
     return int(re.search(rf"{what}:\s+(\d+)", STATUS.read_text())[1]) / 1024  # type: ignore[index]
 
 
-def _image(data: bytes) -> str:
+def _connected(trap: socket.socket) -> bool:
+    try:
+        trap.accept()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _image(name: str, data: bytes) -> str:
     encoded = images.reencode(data)
     return f"read: {encoded.media_type} of {encoded.width} by {encoded.height}"
+
+
+def _document(name: str, data: bytes) -> str:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        path = Path(file.name)
+        document = read_document(path, name)
+        if document.kind == "pdf":
+            page_image(path, 1, 800)
+    return f"read: {len(document.sections)} sections of {document.kind}"
 
 
 def _file(name: str, data: bytes) -> str:
@@ -89,6 +122,19 @@ def _rows(archive) -> Iterator[object]:
     for table in TABLES:
         yield from read_rows(archive, table)
     yield read_settings(archive)
+
+
+READERS: dict[str, Callable[[str, bytes], str]] = {
+    "zips": _file,
+    "documents": _file,
+    "pictures": _image,
+    "files": _document,
+}
+REFUSALS = (
+    importers.ImportRejectedError,
+    images.ImageRejectedError,
+    UnreadableFileError,
+)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def main() -> None:
         result = _failure("out_of_memory" if isinstance(error, MemoryError) else "damaged")
     # Libraries raise any exception for damaged files.
     except Exception as error:
-        out_of_memory = isinstance(error, OSError) and error.errno == 12
+        # libxml2 has no error of its own for it.
+        out_of_memory = "memory" in str(error).lower()
         result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])
     sys.stdout.buffer.write(f"{len(result):0{LENGTH_DIGITS}d}".encode() + result)
     sys.stdout.flush()
@@ -65,7 +66,7 @@ def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
     bounds = ParsingBounds(job["max_pages"], job["max_text_chars"])
     parsed = parse(file, job["name"], bounds)
     sections = list(_bounded(parsed.sections, bounds.max_text_chars))
-    if not any(section.text.strip() for section in sections):
+    if not any(section.text.strip() or section.headings for section in sections):
         raise ParsingError("no_text")
     return _encoded(parsed, sections)
 

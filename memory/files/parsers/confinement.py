@@ -30,7 +30,7 @@ def confine(memory_bytes: int, cpu_s: int) -> tuple[str, ...]:
     """
     limit_resources(memory_bytes, cpu_s)
     folders = library_folders()
-    sys.path[:] = [path for path in sys.path if path in folders]
+    sys.path[:] = folders
     enforced = restrict(folders)
     sys.addaudithook(lambda event, arguments: _audit(event, arguments, folders))
     return enforced
@@ -53,7 +53,7 @@ def limit_resources(memory_bytes: int, cpu_s: int) -> None:
 def library_folders() -> tuple[str, ...]:
     """Return the folders of Python's modules, and not that of Strata, where its data may be."""
     prefixes = (os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix))
-    paths = {os.path.realpath(path) for path in sys.path if Path(path).exists()}
+    paths = dict.fromkeys(os.path.realpath(path) for path in sys.path if Path(path).exists())
     return tuple(path for path in paths if path.startswith(prefixes) and "python" in path)
 
 

@@ -22,7 +22,8 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
         sections = list(_sections(text))
     except csv.Error:
         # An unclosed quotation mark takes the rest of the file into one field.
-        rows = (line.split(_delimiter(text)) for line in text.split("\n"))
+        delimiter = _delimiter(text)
+        rows = (line.split(delimiter) for line in text.split("\n"))
         sections = list(_as_sections(rows))
     return Parsed(sections)
 

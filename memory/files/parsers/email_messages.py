@@ -48,15 +48,15 @@ def _collect(
     """Add the texts of `part`, its attachments' names, and the mails in it."""
     kind = part.get_content_type()
     if kind == "message/rfc822":
-        inner.extend(cast(list[EmailMessage], part.get_payload()))
+        inner.extend(_inside(part))
     elif kind == "multipart/alternative":
-        parts = cast(list[EmailMessage], part.get_payload())
+        parts = _inside(part)
         # The plain text, else the best version, which is the last.
         plain = [it for it in parts if it.get_content_type() == "text/plain" and _text(it).strip()]
         for chosen in plain[:1] or parts[-1:]:
             _collect(chosen, bodies, lines, inner)
     elif part.is_multipart():
-        for inside in cast(list[EmailMessage], part.get_payload()):
+        for inside in _inside(part):
             _collect(inside, bodies, lines, inner)
     elif name := _file_name(part):
         lines.append(f"Attachment: {name}")
@@ -64,6 +64,14 @@ def _collect(
         text = _text(part).strip()
         if text:
             bodies.append(text)
+
+
+def _inside(part: EmailMessage) -> list[EmailMessage]:
+    payload = part.get_payload()
+    # The payload of a damaged part is text.
+    return (
+        [it for it in payload if isinstance(it, EmailMessage)] if isinstance(payload, list) else []
+    )
 
 
 def _text(part: EmailMessage) -> str:

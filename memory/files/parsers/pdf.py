@@ -1,8 +1,10 @@
 """Parses PDFs page by page, and renders pages, with PDFium."""
 
+import ctypes
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO
 
@@ -16,6 +18,12 @@ from memory.files.parsers.plain_text import clean
 _HYPHEN = re.compile("[\x02\ufffe]\r?\n?")
 MAX_BOOKMARKS = 20_000
 MAX_BOOKMARK_DEPTH = 6
+FIELDS_WITH_TEXT = (
+    *(pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX),
+    pdfium.FPDF_FORMFIELD_LISTBOX,
+)
+MAX_FIELDS = 2_000
+MAX_FIELD_BYTES = 100_000
 MAX_IMAGE_PIXELS = 16_000_000
 
 
@@ -24,6 +32,8 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
     pdf = _open(file)
     if len(pdf) > bounds.max_pages:
         raise ParsingError("too_many_pages")
+    if pdf.get_formtype() != pdfium.FORMTYPE_NONE:
+        pdf.init_forms()
     headings = _headings(pdf)
     sections: list[Section] = []
     empty, total = 0, 0
@@ -37,10 +47,19 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
         else:
             empty += 1
     if not sections:
-        raise ParsingError("scanned")
+        raise ParsingError("scanned" if _has_images(pdf) else "no_text")
     warnings = (f"Pages without text: {empty}.",) if empty else ()
     title = pdf.get_metadata_value("Title")
     return Parsed(sections, title=clean(title), page_count=len(pdf), warnings=warnings)
+
+
+def _has_images(pdf: pypdfium2.PdfDocument) -> bool:
+    """Return whether one of the first pages shows an image."""
+    for number in range(min(len(pdf), 3)):
+        with suppress(pypdfium2.PdfiumError):
+            if any(pdf[number].get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE])):
+                return True
+    return False
 
 
 def render(file: BinaryIO, number: int, width: int) -> bytes:
@@ -77,8 +96,30 @@ def _text(pdf: pypdfium2.PdfDocument, number: int) -> str:
     text_page = page.get_textpage()
     text = clean(_HYPHEN.sub("", text_page.get_text_bounded()))
     text_page.close()
+    lines = [line.rstrip() for line in text.split("\n")]
+    if pdf.formenv:
+        lines += _form_values(pdf, page)
     page.close()
-    return "\n".join(line.rstrip() for line in text.split("\n")).strip()
+    return "\n".join(lines).strip()
+
+
+def _form_values(pdf: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
+    """Yield the filled fields of a form, which are no part of the page's text."""
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MAX_FIELDS)):
+        field = pdfium.FPDFPage_GetAnnot(page, index)
+        if pdfium.FPDFAnnot_GetFormFieldType(pdf.formenv, field) in FIELDS_WITH_TEXT:
+            name = _field_text(pdfium.FPDFAnnot_GetFormFieldAlternateName, pdf, field)
+            value = _field_text(pdfium.FPDFAnnot_GetFormFieldValue, pdf, field)
+            if value:
+                yield f"{name}: {value}" if name else value
+        pdfium.FPDFPage_CloseAnnot(field)
+
+
+def _field_text(getter: Callable[..., int], pdf: pypdfium2.PdfDocument, field: object) -> str:
+    size = getter(pdf.formenv, field, None, 0)
+    buffer = ctypes.create_string_buffer(min(size, MAX_FIELD_BYTES))
+    getter(pdf.formenv, field, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), len(buffer))
+    return clean(buffer.raw.decode("utf-16-le", "ignore").rstrip("\0")).strip()
 
 
 def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:

@@ -18,6 +18,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # Bytes that decide about UTF-16 without a byte order mark.
 _SAMPLE_BYTES = 4096
+# Of this many bytes in characters beyond ASCII, one may be wrong.
+MAX_DAMAGED_PART = 20
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
@@ -55,4 +57,9 @@ def _decoded(data: bytes, declared: str) -> str:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError, ValueError):
             continue
+    text = data.decode("utf-8", "replace")
+    damaged, longer = text.count("\ufffd"), len(data) - len(text)
+    # UTF-8 that was cut or damaged in some places.
+    if damaged * MAX_DAMAGED_PART < longer:
+        return text
     return data.decode("cp1252", "replace")

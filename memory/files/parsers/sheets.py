@@ -12,6 +12,8 @@ from memory.files.parsers.plain_text import clean
 from memory.files.parsers.tables import table_blocks
 
 MAX_SHEETS = 1_000
+# Excel has no more.
+MAX_ROWS = 2**20
 # Excel writes this number of digits.
 DIGITS = 15
 
@@ -33,7 +35,7 @@ def _sections(sheets: Iterable[Any]) -> Iterator[Section]:
         label = f"Sheet {clean(sheet.title)}"
         # Programs write wrong dimensions.
         sheet.reset_dimensions()
-        rows = ([_value(cell) for cell in row] for row in sheet.iter_rows())
+        rows = ([_value(cell) for cell in row] for row in sheet.iter_rows(max_row=MAX_ROWS))
         for block in table_blocks(rows):
             yield Section(label, None, (), block)
 

@@ -177,7 +177,8 @@ def _notes(part: Any, kind: str) -> dict[str, str]:
     """Return the texts of footnotes or endnotes by their id."""
     try:
         root = parse_xml(part.part_related_by(RELATIONSHIPS[kind]).blob)
-    except KeyError:
+    # The last two for notes that are not in the file.
+    except (KeyError, ValueError, AttributeError):
         return {}
     return {
         note.get(qn("w:id"), ""): clean("".join(it.text or "" for it in note.iter(TEXT))).strip()

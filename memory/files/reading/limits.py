@@ -13,9 +13,8 @@ class ReadingLimits:
     max_text_chars: int = 20_000_000
     memory_bytes: int = 400_000_000
     # Processor time, with the start of the process.
-    cpu_s: int = 28
-    # On a machine that does much else, processor time passes slower than time.
-    wall_s: int = 60
+    cpu_s: int = 25
+    wall_s: int = 30
 
 
 DEFAULT = ReadingLimits()

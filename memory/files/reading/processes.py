@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import IO
 
 from memory.files.parsers.child import LENGTH_DIGITS
@@ -26,6 +27,8 @@ START = (
     "from memory.files.parsers.child import main; main()"
 )
 READ_BYTES = 2**18
+# The kernel counts kilobytes on Linux, and bytes on macOS.
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 # JSON escapes and places, beside the text.
 MAX_OUTPUT_BYTES_PER_CHAR = 4
 # A process that dies with this part of its memory in use ran out of it.
@@ -99,17 +102,19 @@ def _end(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     process.stdout.close()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    # Kilobytes on Linux, bytes on macOS.
-    return process.returncode, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return process.returncode, usage.ru_maxrss * RSS_UNIT
 
 
 def _reason(output: bytes, status: int, used_bytes: int, limits: ReadingLimits) -> str:
     """Return why there is no result, or nothing if there is one."""
     if status == -signal.SIGXCPU:
         return "timed_out"
+    # The kernel counts the memory of this process for the new one, until it runs its program.
+    ours = getrusage(RUSAGE_SELF).ru_maxrss * RSS_UNIT
     if output[:LENGTH_DIGITS] != f"{len(output) - LENGTH_DIGITS:0{LENGTH_DIGITS}d}".encode():
         # Libraries in C end the process when there is no memory.
-        return "out_of_memory" if used_bytes > FULL * limits.memory_bytes else "damaged"
+        full = used_bytes > max(FULL * limits.memory_bytes, ours)
+        return "out_of_memory" if full else "damaged"
     if not output.startswith(b'{"error"', LENGTH_DIGITS):
         return ""
     try:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
+from chat.importers.zip_files import open_member
 from memory.files.reading.archives import open_package
 from memory.files.reading.errors import unreadable
 from memory.files.reading.limits import DEFAULT
@@ -90,8 +91,7 @@ def recognise(path: Path, name: str = "") -> str:
 def _zip_kind(archive: ZipFile) -> str:
     names = set(archive.namelist())
     if "mimetype" in names:
-        with archive.open("mimetype") as file:
-            media_type = file.read(100).strip()
+        media_type = open_member(archive, "mimetype").read(100).strip()
         if media_type == b"application/epub+zip":
             return "epub"
         raise unreadable("unsupported", DEFAULT)

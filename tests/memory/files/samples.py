@@ -34,14 +34,18 @@ def pdf(*pages: str, extra: Sequence[bytes] = (), root: str = "") -> bytes:
 
 def pdf_of(objects: Sequence[bytes]) -> bytes:
     """A PDF of numbered objects, the first of which is the catalogue."""
-    data, places = b"%PDF-1.7\n", []
+    data, places = bytearray(b"%PDF-1.7\n"), []
     for number, content in enumerate(objects, start=1):
         places.append(len(data))
         data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
     end = b"trailer<</Root 1 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF"
     size = len(objects) + 1
-    return data + b"xref\n0 %d\n0000000000 65535 f \n%s" % (size, table) + end % (size, len(data))
+    return (
+        bytes(data)
+        + b"xref\n0 %d\n0000000000 65535 f \n%s" % (size, table)
+        + end % (size, len(data))
+    )
 
 
 def word() -> bytes:

@@ -7,17 +7,14 @@ from django import forms
 from django.core.validators import MaxLengthValidator
 from django.db import models
 from django.db.models import QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from chat import attachments, providers
+from chat import attachments
 from chat.attachments import images
 from chat.conversations import messages
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.conversations.sessions import clamp_history_limit, delete_session, update_session
-from chat.models import Message, ModelProvider, ProviderKind, Session, Visibility
-from chat.models.providers import validate_provider_name
-from chat.providers import discovery
+from chat.models import Message, Session, Visibility
 
 EMPTY_TEXT = _("Enter some text.")
 TEXT_TOO_LONG = _(
@@ -254,77 +251,3 @@ class SessionActionsForm(forms.Form):
     def changes(self) -> dict[str, Any]:
         """Return the submitted fields for `update_session`."""
         return {name: value for name, value in self.cleaned_data.items() if name in self.data}
-
-
-class ProviderForm(forms.Form):
-    """A provider of models and its key. `save` tests the key first."""
-
-    kind = forms.ChoiceField(label=_("Provider"), choices=ProviderKind.choices)
-    key = forms.CharField(
-        label=_("API key"),
-        required=False,
-        max_length=2_000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text=_("Stored encrypted. It is never shown again."),
-    )
-    name = forms.CharField(
-        label=_("Name"),
-        required=False,
-        max_length=40,
-        help_text=_("Only for an OpenAI-compatible server: the beginning of its models’ names."),
-    )
-    address = forms.CharField(
-        label=_("Address"),
-        required=False,
-        max_length=2_000,
-        help_text=_("Only for an OpenAI-compatible server, such as https://llm.example.org/v1."),
-        widget=forms.URLInput,
-    )
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or self.cleaned_data
-        if data.get("kind") == ProviderKind.COMPATIBLE:
-            self._clean_compatible(data)
-        elif not data.get("key", True):
-            self.add_error("key", _("Enter a key."))
-        if self.errors:
-            return data
-        is_own = data["kind"] == ProviderKind.COMPATIBLE
-        if not is_own:
-            data |= {"name": data["kind"], "address": ""}
-        address = data["address"] or providers.ADDRESSES[data["kind"]]
-        server = providers.ModelServer(
-            data["kind"], address, data["key"] or providers.NO_KEY, is_own
-        )
-        try:
-            data["catalogue"] = discovery.check_server(server)
-        except discovery.ProviderCheckError as error:
-            self.add_error("address" if is_own else "key", str(error))
-        return data
-
-    def clean_key(self) -> str:
-        """Reject what cannot be sent in a header, such as typographic signs."""
-        key = str(self.cleaned_data["key"])
-        if not key.isascii() or not key.isprintable():
-            raise forms.ValidationError(_("This is not a key. Copy it again."))
-        return key
-
-    def _clean_compatible(self, data: dict[str, Any]) -> None:
-        if not data.get("address"):
-            self.add_error("address", _("Enter the address of the server."))
-        try:
-            validate_provider_name(data.get("name", ""))
-        except forms.ValidationError as error:
-            self.add_error("name", error)
-
-    def save(self) -> ModelProvider:
-        """Create the provider, or replace the one with the same name."""
-        data = self.cleaned_data
-        provider = ModelProvider.objects.filter(name=data["name"]).first()
-        provider = provider or ModelProvider(name=data["name"])
-        provider.kind, provider.address = data["kind"], data["address"]
-        provider.set_key(data["key"] or providers.NO_KEY)
-        provider.catalogue, provider.checked_at = data["catalogue"], timezone.now()
-        provider.save()
-        providers.forget_saved()
-        return provider

@@ -8,7 +8,7 @@ from chat import attachments
 from chat.attachments import file_removal
 from chat.conversations import sessions, titles
 from chat.importers import jobs
-from chat.providers import limits
+from chat.providers import discovery, limits
 from chat.streaming import live_replies
 
 
@@ -56,6 +56,12 @@ def close_the_silent() -> None:
 def purge_deleted() -> None:
     """Delete for good the chats whose undo window is over. Runs every minute."""
     sessions.purge_deleted()
+
+
+@shared_task
+def refresh_models() -> None:
+    """Read the lists of models of all providers again. Runs every ten minutes."""
+    discovery.refresh_lists()
 
 
 @shared_task

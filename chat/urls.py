@@ -6,6 +6,7 @@ from chat.views import attachments, bulk, imports, messages, notes, providers, s
 
 urlpatterns = [
     path("models/", providers.model_page, name="models"),
+    path("models/projects/<slug:slug>/", providers.project_models, name="project-models"),
     path("models/<uuid:pk>/remove/", providers.model_provider_remove, name="model-remove"),
     path("projects/<slug:slug>/", sessions.project_page, name="project"),
     path("projects/<slug:slug>/chats/", sessions.create, name="session-new"),

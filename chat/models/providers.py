@@ -77,7 +77,3 @@ class ModelProvider(models.Model):
             return cipher(PURPOSE).decrypt(self.encrypted_key.encode()).decode()
         except InvalidToken:
             return None
-
-    @property
-    def model_names(self) -> list[str]:
-        return [f"{self.name}:{model['name']}" for model in self.catalogue]

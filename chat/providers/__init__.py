@@ -246,7 +246,17 @@ def server_of(model_name: str) -> ModelServer | None:
 
 def is_in_environment(prefix: str) -> bool:
     """Check whether the environment names the key, or OpenAI's server."""
-    return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and settings.HAS_OPENAI_URL
+    return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and bool(settings.OPENAI_URL)
+
+
+def environment_servers() -> dict[str, ModelServer]:
+    """Return the servers whose key or address the environment names, by provider."""
+    names = [name for name in ADDRESSES if is_in_environment(name)]
+    addresses = ADDRESSES
+    if settings.OPENAI_URL:
+        addresses = ADDRESSES | {"openai-chat": settings.OPENAI_URL}
+    keys = settings.MODEL_SECRETS
+    return {name: ModelServer(name, addresses[name], keys.get(name, NO_KEY)) for name in names}
 
 
 def forget_saved() -> None:
@@ -261,16 +271,16 @@ def _saved_servers() -> dict[str, ModelServer | None]:
     if not read_at or time.monotonic() - read_at > CACHE_S:
         from chat.models import ModelProvider
 
-        servers = {item.name: _server(item) for item in ModelProvider.objects.all()}
+        rows = ModelProvider.objects.exclude(encrypted_key="")
+        servers = {row.name: row.key and saved_server(row, row.key) or None for row in rows}
         _saved = (time.monotonic(), servers)
     return servers
 
 
-def _server(provider: "ModelProvider") -> ModelServer | None:
-    key = provider.key
+def saved_server(provider: "ModelProvider", key: str) -> ModelServer:
     is_own = provider.kind == "compatible"
     address = provider.address or ADDRESSES[provider.kind]
-    return None if key is None else ModelServer(provider.kind, address, key, is_guarded=is_own)
+    return ModelServer(provider.kind, address, key, is_guarded=is_own)
 
 
 # The demo model has no vision. It is too small to call a tool or to fill in a schema, although its

@@ -97,7 +97,7 @@ def is_usable(row: ModelProvider) -> bool:
 
 
 def _environment() -> set[str]:
-    return {*settings.MODEL_KEYS} | ({"openai-chat"} if settings.HAS_OPENAI_URL else set())
+    return {*settings.MODEL_KEYS} | ({"openai-chat"} if settings.OPENAI_URL else set())
 
 
 def _has_demo() -> bool:

@@ -2,35 +2,38 @@
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
+import httpx2
 from django.conf import settings
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat import providers
-from chat.models import ModelProvider
+from chat.models import ModelProvider, ProviderKind
 from chat.prompt.types import PromptMessage
-from chat.providers.catalogue import SUGGESTED_MODELS
+from chat.providers.base import ModelServer
+from chat.providers.descriptions import chats, describe
 from projects.core import outbound_http
 from projects.core.errors import InvalidInputError
-from projects.core.outbound_http import OutboundFailure
+from projects.core.outbound_http import OutboundFailure, trusted_certificates
 
 log = logging.getLogger(__name__)
 
+OLLAMA = "ollama"
+# The end of the key of a context size, after the architecture's name.
+CONTEXT_SUFFIX = ".context_length"
 # A local Ollama answers at once. A page must not wait for one that is not running.
 OLLAMA_TIMEOUT_S = 1.0
 MAX_OLLAMA_MODELS = 20
 MAX_RESPONSE_BYTES = 2**20
-MAX_LISTED_MODELS = 500
 MAX_LIST_BYTES = 8 * 2**20
+TRUSTED_TIMEOUT_S = 10.0
 MAX_MODELS = 1_000
 MAX_NAME_CHARS = 150
-# Keys of a model's context size in the lists of OpenRouter, Groq, Mistral and vLLM.
-CONTEXT_KEYS = ("context_length", "context_window", "max_context_length", "max_model_len")
 TRIAL_PROMPT = "Say hello in one short sentence."
 TRIAL_TOKENS = 400
 MAX_ANSWER_CHARS = 300
@@ -47,28 +50,68 @@ class TrialResult:
 def list_ollama_models() -> list[str]:
     """Return the models of the Ollama server at `settings.OLLAMA_URL`; none if it does not run."""
     try:
-        url = f"{settings.OLLAMA_URL.removesuffix('/v1')}/api/tags"
-        with urlopen(url, timeout=OLLAMA_TIMEOUT_S) as response:
-            payload = json.loads(response.read(MAX_RESPONSE_BYTES))
+        payload = _ask_ollama("/api/tags")
         names = [model["name"] for model in payload["models"]]
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return []
     return [f"ollama:{name}" for name in names if isinstance(name, str)][:MAX_OLLAMA_MODELS]
 
 
-def list_models_with_keys(is_complete: bool = False) -> Sequence[str]:
-    """Return one model of each provider whose key is in the environment or on the Models page.
+def _ask_ollama(path: str, content: dict[str, str] | None = None) -> Any:
+    url = f"{settings.OLLAMA_URL.removesuffix('/v1')}{path}"
+    data = None if content is None else json.dumps(content).encode()
+    request = Request(url, data, {"Content-Type": "application/json"})
+    with urlopen(request, timeout=OLLAMA_TIMEOUT_S) as response:
+        return json.loads(response.read(MAX_RESPONSE_BYTES))
 
-    With `is_complete`, all models follow that the providers of the Models page list.
-    """
-    names = [f"{provider}:{SUGGESTED_MODELS[provider]}" for provider in settings.MODEL_KEYS]
-    listed = {item.name: item.model_names for item in ModelProvider.objects.all()}
-    for provider, models in listed.items():
-        suggested = f"{provider}:{SUGGESTED_MODELS.get(provider, '')}"
-        names += [suggested] if suggested in models else models[:1]
-    if is_complete:
-        names += [name for models in listed.values() for name in models]
-    return list(dict.fromkeys(names))[:MAX_LISTED_MODELS]
+
+def refresh_ollama() -> None:
+    """Store the models of the Ollama server; no models if it does not run."""
+    names = [name.partition(":")[2] for name in list_ollama_models()]
+    row = ModelProvider.objects.filter(name=OLLAMA).first()
+    known = {item["name"]: item for item in row.catalogue} if row else {}
+    if [*known] == names:
+        return
+    row = row or ModelProvider(name=OLLAMA, kind=ProviderKind.OLLAMA)
+    _store_list(row, [known.get(name) or _describe_ollama(name) for name in names])
+
+
+def _describe_ollama(name: str) -> dict[str, Any]:
+    try:
+        shown = _ask_ollama("/api/show", {"model": name})
+        sizes = [size for key, size in shown["model_info"].items() if key.endswith(CONTEXT_SUFFIX)]
+        item = {"capabilities": shown.get("capabilities"), "context_length": (*sizes, None)[0]}
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):
+        # Older versions.
+        item = {}
+    return describe(OLLAMA, name, item)
+
+
+def refresh_lists() -> None:
+    """Read the lists of all providers again; keep the last one of those that do not answer."""
+    refresh_ollama()
+    rows = {row.name: row for row in ModelProvider.objects.exclude(kind=ProviderKind.OLLAMA)}
+    for name, server in providers.environment_servers().items():
+        row = rows.pop(name) if name in rows else ModelProvider(name=name, kind=name)
+        _refresh(row, server, True)
+    for row in rows.values():
+        if row.encrypted_key and row.key is not None:
+            _refresh(row, providers.saved_server(row, row.key))
+        elif not row.encrypted_key:
+            # Its key was in the environment.
+            row.delete()
+
+
+def _refresh(row: ModelProvider, server: ModelServer, is_trusted: bool = False) -> None:
+    try:
+        _store_list(row, check_server(server, is_trusted))
+    except ProviderCheckError as error:
+        log.info("model_list_failed provider=%s reason=%s", row.name, error)
+
+
+def _store_list(row: ModelProvider, catalogue: list[dict[str, Any]]) -> None:
+    row.catalogue, row.checked_at = catalogue, timezone.now()
+    row.save()
 
 
 def try_model(name: str) -> TrialResult:
@@ -86,53 +129,62 @@ class ProviderCheckError(InvalidInputError):
     """The provider could not be reached or rejected the key; the message says what to do."""
 
 
-def check_server(server: providers.ModelServer) -> list[dict[str, Any]]:
-    """Test the key, and return the models that the server lists, with their context size if known.
+def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str, Any]]:
+    """Test the key, and return what is known of the models that the server lists.
 
-    Raises `ProviderCheckError`.
+    A server that the environment names `is_trusted`: it may be inside the network. Raises
+    `ProviderCheckError`.
     """
     if server.kind == "openrouter":
         # Its list needs no key.
-        _get(server, "/key")
+        _get(server, "/key", is_trusted)
     path = "/v1/models?limit=1000" if server.kind == "anthropic" else "/models"
     try:
-        items = json.loads(_get(server, path))["data"]
+        items = json.loads(_get(server, path, is_trusted))["data"]
         names = {str(item["id"]).removeprefix("models/"): item for item in items}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProviderCheckError(
             _("The server sent no list of models. The address usually ends in /v1.")
         ) from error
     return [
-        {"name": name, "context": _context_size(item)}
+        describe(server.kind, name, item)
         for name, item in sorted(names.items())[:MAX_MODELS]
-        if len(name) <= MAX_NAME_CHARS and name.isprintable()
+        if len(name) <= MAX_NAME_CHARS and name.isprintable() and chats(name)
     ]
 
 
-def _context_size(item: dict[str, Any]) -> int | None:
-    sizes = [item[key] for key in CONTEXT_KEYS if isinstance(item.get(key), int)]
-    return sizes[0] if sizes else None
-
-
-def _get(server: providers.ModelServer, path: str) -> bytes:
+def _get(server: ModelServer, path: str, is_trusted: bool) -> bytes:
     headers = {"Authorization": f"Bearer {server.key}"}
     if server.kind == "anthropic":
         headers = {"x-api-key": server.key, "anthropic-version": "2023-06-01"}
     url = f"{server.address.rstrip('/')}{path}"
     try:
-        response = outbound_http.request("GET", url, headers=headers, max_bytes=MAX_LIST_BYTES)
+        status, body = _fetch(url, headers, is_trusted)
     except outbound_http.OutboundError as error:
         raise ProviderCheckError(_advice(error)) from error
-    if response.status in (401, 403):
+    if status in (401, 403):
         raise ProviderCheckError(_("The provider rejected the key. Copy it again."))
-    if response.status == 404:
+    if status == 404:
         raise ProviderCheckError(_("There is nothing at this address. It usually ends in /v1."))
-    if response.status != 200:
+    if status != 200:
         raise ProviderCheckError(
             _("The server answered with the status %(status)s. Try again later.")
-            % {"status": response.status}
+            % {"status": status}
         )
-    return response.body
+    return body
+
+
+def _fetch(url: str, headers: dict[str, str], is_trusted: bool) -> tuple[int, bytes]:
+    """Return the status and the body of a response."""
+    if not is_trusted:
+        response = outbound_http.request("GET", url, headers=headers, max_bytes=MAX_LIST_BYTES)
+        return response.status, response.body
+    try:
+        with httpx2.Client(verify=trusted_certificates(), timeout=TRUSTED_TIMEOUT_S) as client:
+            answer = client.get(url, headers=headers)
+    except httpx2.HTTPError as error:
+        raise outbound_http.UnreachableError(OutboundFailure.CONNECTION) from error
+    return answer.status_code, answer.content[:MAX_LIST_BYTES]
 
 
 def _advice(error: outbound_http.OutboundError) -> str:

@@ -1,25 +1,37 @@
-"""The page on which server administrators add providers of models and their keys."""
+"""The pages on which server administrators add providers of models, and choose models."""
+
+from datetime import timedelta
+from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat.forms import ProviderForm
-from chat.models import ModelProvider
-from chat.providers import discovery, forget_saved
+from chat.model_forms import ProjectModelsForm, ProviderForm, ServerModelsForm
+from chat.models import Call, CallKind, ModelProvider, ProviderKind
+from chat.models.calls import SUMMARY_KINDS
+from chat.providers import catalogue, discovery, forget_saved
+from projects.models import Project
+from projects.models.server import default_chat_model, default_system_model
+
+# The days whose calls tell what a month costs.
+PACE_DAYS = 7
 
 
 @never_cache
 @login_required
 @require_http_methods(["GET", "POST"])
 def model_page(request: HttpRequest) -> HttpResponse:
-    """List the providers of models. A POST adds one, or replaces its key.
+    """List the providers of models. A POST adds one, replaces its key, chooses the server's models
+    or reads the lists again, as the field `action` selects.
 
     The page needs the password or a second factor again before it opens, so that no key is lost
     that was entered already.
@@ -30,7 +42,19 @@ def model_page(request: HttpRequest) -> HttpResponse:
 
 @reauthentication_required
 def _confirmed_model_page(request: HttpRequest) -> HttpResponse:
-    form = ProviderForm(request.POST or None)
+    action = request.POST.get("action", "provider")
+    is_new = request.method == "POST" and action == "provider"
+    form = ProviderForm(request.POST if is_new else None)
+    if action == "refresh":
+        discovery.refresh_lists()
+        return redirect("models")
+    if action == "defaults":
+        defaults = ServerModelsForm(request.POST)
+        if not defaults.is_valid():
+            return _render_models(request, form, defaults)
+        defaults.save()
+        messages.success(request, _("Saved."))
+        return redirect("models")
     if form.is_valid():
         provider = form.save()
         messages.success(
@@ -38,18 +62,54 @@ def _confirmed_model_page(request: HttpRequest) -> HttpResponse:
             _("%(name)s works. It offers %(count)s models.")
             % {"name": provider, "count": len(provider.catalogue)},
         )
-        return redirect("models")
-    context = {
+        return redirect("welcome" if "welcome" in request.GET else "models")
+    if request.method == "GET":
+        discovery.refresh_ollama()
+    return _render_models(request, form, ServerModelsForm())
+
+
+def _render_models(
+    request: HttpRequest, form: ProviderForm, defaults: ServerModelsForm
+) -> HttpResponse:
+    rows = list(ModelProvider.objects.all())
+    ollama = next((row for row in rows if row.kind == ProviderKind.OLLAMA), None)
+    context: dict[str, Any] = {
         "form": form,
-        "providers": ModelProvider.objects.all(),
-        "environment": settings.MODEL_KEYS.items(),
+        "defaults": defaults,
+        "providers": [(row, _known(row)) for row in rows if row.encrypted_key],
+        "environment": [
+            (name, variable, next((_known(row) for row in rows if row.name == name), []))
+            for name, variable in settings.MODEL_KEYS.items()
+        ],
         "in_environment": {*settings.MODEL_KEYS},
-        "ollama_name": "ollama",
-        "ollama": discovery.list_ollama_models(),
+        "ollama_name": discovery.OLLAMA,
+        "ollama": _known(ollama) if ollama else [],
         "ollama_url": settings.OLLAMA_URL,
-        "default": settings.CHAT_MODEL,
+        "default": default_chat_model(),
+        "default_system": default_system_model(),
+        "has_chat_model": settings.HAS_CHAT_MODEL,
+        "has_system_model": settings.HAS_SYSTEM_MODEL,
+        "month_cost": _month_cost(),
+        "projects": Project.objects.filter(archived_at=None).only("name", "slug", "allowed_models"),
     }
-    return render(request, "chat/models.html", context, status=400 if form.is_bound else 200)
+    is_wrong = form.is_bound or defaults.is_bound
+    return render(request, "chat/models.html", context, status=400 if is_wrong else 200)
+
+
+def _known(row: ModelProvider) -> list[catalogue.KnownModel]:
+    return [catalogue.KnownModel.load(row.name, item) for item in row.catalogue]
+
+
+def _month_cost() -> float | None:
+    """Return what summaries and titles cost in 30 days at the pace of the last PACE_DAYS; None if
+    no price is known.
+    """
+    calls = Call.objects.filter(
+        kind__in=[*SUMMARY_KINDS, CallKind.TITLE],
+        started_at__gte=timezone.now() - timedelta(days=PACE_DAYS),
+    )
+    cost = calls.aggregate(cost=Sum("cost"))["cost"]
+    return None if cost is None else float(cost) * 30 / PACE_DAYS
 
 
 @login_required
@@ -60,6 +120,24 @@ def model_provider_remove(request: HttpRequest, pk) -> HttpResponse:
     forget_saved()
     messages.success(request, _("The provider and its key were removed."))
     return redirect("models")
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def project_models(request: HttpRequest, slug: str) -> HttpResponse:
+    """Choose the models that a project may use."""
+    _check_administrator(request)
+    project = get_object_or_404(Project, slug=slug)
+    form = ProjectModelsForm(project, request.POST or None)
+    if form.is_valid():
+        form.save()
+        messages.success(request, _("Saved."))
+        return redirect("models")
+    # The form has changed the object.
+    context = {"form": form, "name": Project.objects.values_list("name", flat=True).get(slug=slug)}
+    status = 400 if form.is_bound else 200
+    return render(request, "chat/project_models.html", context, status=status)
 
 
 def _check_administrator(request: HttpRequest) -> None:

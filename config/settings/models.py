@@ -157,7 +157,7 @@ MODEL_KEYS = {
     if os.environ.get(variable, "").strip()
 }
 MODEL_SECRETS = {provider: os.environ[variable] for provider, variable in MODEL_KEYS.items()}
-HAS_OPENAI_URL = bool(_env.openai_base_url)
+OPENAI_URL = _env.openai_base_url
 OLLAMA_URL = _env.ollama_url
 # pydantic-ai has no `ollama:` models without it.
 os.environ.setdefault("OLLAMA_BASE_URL", OLLAMA_URL)

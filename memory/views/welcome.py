@@ -4,17 +4,17 @@ import logging
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from chat.providers import discovery
+from chat.providers import catalogue, discovery
 from memory import demo
 from memory.tasks import make_demo
 from projects.models import Project, validate_model_name
+from projects.models.server import default_chat_model
 from projects.services import create_project
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ OTHER = "other"
 class WelcomeForm(forms.ModelForm):
     """The first project and its chat model. An empty choice means the server's default model."""
 
-    model = forms.ChoiceField(required=False, widget=forms.RadioSelect)
+    model = forms.ChoiceField(label=_("Model"), required=False)
     other = forms.CharField(
         label=_("Model name"),
         required=False,
@@ -43,10 +43,8 @@ class WelcomeForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         field = self.fields["model"]
         assert isinstance(field, forms.ChoiceField)
-        names = dict.fromkeys([*discovery.list_ollama_models(), *discovery.list_models_with_keys()])
-        default = _("Server default: %(name)s") % {"name": settings.CHAT_MODEL}
-        choices = [(name, name) for name in names if name != settings.CHAT_MODEL]
-        field.choices = [("", default), *choices, (OTHER, _("Another model"))]
+        models = catalogue.known_models()
+        field.choices = [*catalogue.select_choices(models, ""), (OTHER, _("Another model…"))]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
@@ -57,7 +55,15 @@ class WelcomeForm(forms.ModelForm):
                 self.add_error("other", error)
             if not data.get("other"):
                 self.add_error("other", _("Enter a model name."))
+            if not self.errors:
+                self._check_other(data["other"])
         return data
+
+    def _check_other(self, name: str) -> None:
+        try:
+            catalogue.check_model(Project(), name)
+        except catalogue.ModelNameError as error:
+            self.add_error("other", str(error))
 
     @property
     def model_name(self) -> str:
@@ -84,6 +90,8 @@ def _begin_demo(user: Any) -> Project:
 def welcome(request: HttpRequest) -> HttpResponse:
     """Show the page. A POST request begins the demo, tests a model, or creates a project."""
     action = request.POST.get("action", "")
+    if request.method == "GET":
+        discovery.refresh_ollama()
     form = WelcomeForm(request.POST or None, initial={"model": ""})
     context: dict[str, Any] = {"form": form}
     if action == "demo":
@@ -92,7 +100,7 @@ def welcome(request: HttpRequest) -> HttpResponse:
         # The name is not needed to test a model.
         form.fields["name"].required = False
         if form.is_valid():
-            name = form.model_name or settings.CHAT_MODEL
+            name = form.model_name or default_chat_model()
             context |= {"tried": discovery.try_model(name), "tried_name": name}
             return render(request, "memory/welcome.html", context)
     elif request.method == "POST" and form.is_valid():

@@ -213,6 +213,7 @@ PAGES = {
     "token-revoke": Door({"POST": OWNERS}),
     "projects": Door({"GET": USERS, "POST": USERS}),
     "models": form(ADMINISTRATORS),
+    "project-models": form(ADMINISTRATORS),
     "model-remove": Door({"POST": ADMINISTRATORS}, values={"pk": "received"}),
     "welcome": Door({"GET": USERS, "POST": USERS}),
     "invitation-answer": Door({"POST": OWNERS}, values={"pk": "received"}),

@@ -138,4 +138,4 @@ ACTIONS = [
 ]
 
 # Pages of the browser's own: what it begins with. So are those of accounts: who sits before it.
-OF_THE_BROWSER = {"set_language", "welcome", "models", "model-remove"}
+OF_THE_BROWSER = {"set_language", "welcome", "models", "model-remove", "project-models"}

@@ -4,16 +4,24 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 
 import pytest
 from django.db import connection
 from django.urls import reverse
+from django.utils import timezone
 
 from chat import providers
-from chat.models import ModelProvider
+from chat.models import Call, ModelProvider
 from chat.prompt.types import PromptMessage
+from chat.providers import discovery
+from chat.providers.catalogue import KnownModel, known_models, models_for
+from chat.providers.descriptions import describe
+from chat.tasks import refresh_models
+from projects.models.server import save_defaults
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-canary-0123456789"
@@ -67,7 +75,8 @@ class Wire(BaseHTTPRequestHandler):
 def wire(settings, monkeypatch) -> Iterator[type[Wire]]:
     settings.OUTBOUND_ALLOW = LOCAL
     settings.MODEL_KEYS = {}
-    settings.HAS_OPENAI_URL = False
+    settings.OPENAI_URL = ""
+    settings.OLLAMA_URL = "http://127.0.0.1:9/v1"
     monkeypatch.setattr(Wire, "seen", [])
     server = ThreadingHTTPServer(("127.0.0.1", 0), Wire)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -100,7 +109,7 @@ def test_a_key_is_tested_and_its_models_can_be_chosen_at_once(add, wire, admin_c
     assert add(**compatible(wire)).status_code == 302
     page = admin_client.get(reverse("models")).content.decode()
     assert "lab:small" in page
-    assert "200,000 tokens" in page or "200000 tokens" in page
+    assert "200k tokens" in page
     completion = providers.get_provider("lab:large", "test").complete(HELLO, 10)
     assert completion.text == "Hello from the wire."
     assert wire.seen == [("/v1/chat/completions", wire.seen[0][1])]
@@ -216,9 +225,102 @@ def test_a_second_key_replaces_the_first_and_removing_ends_it(add, wire, admin_c
 
 
 def test_a_project_can_choose_from_the_list(add, wire, admin_client, admin_user):
-    from projects.services import create_project
-
     add(**compatible(wire))
     project = create_project(admin_user, name="Lab")
     page = admin_client.get(reverse("project-settings", args=[project.slug])).content.decode()
     assert 'value="lab:large"' in page
+
+
+DETAILED = {
+    "data": [
+        {
+            "id": "vendor/wide",
+            "context_length": 200_000,
+            "architecture": {"input_modalities": ["text", "image"]},
+            "supported_parameters": ["tools", "temperature", "reasoning"],
+            "pricing": {"prompt": "0.00000025", "completion": "0.000002"},
+        },
+        {"id": "text-embedding-1"},
+    ]
+}
+
+
+def test_a_list_shows_context_abilities_and_price_and_leaves_out_what_does_not_chat(
+    add, wire, admin_client, monkeypatch
+):
+    monkeypatch.setattr(wire, "models", DETAILED)
+    add(**compatible(wire))
+    page = admin_client.get(reverse("models")).content.decode()
+    assert "200k tokens · vision · tools · reasoning · $0.25 / $2" in page
+    assert "text-embedding-1" not in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "details"),
+    [
+        ("openai-chat", "gpt-5-mini", "400k tokens · vision · tools · reasoning · $0.25 / $2"),
+        ("anthropic", "claude-haiku-4-5", "200k tokens · vision · tools · reasoning · $1 / $5"),
+        ("google", "gemini-2.5-flash", "1049k tokens · vision · tools · reasoning · $0.3 / $2.5"),
+        ("compatible", "small", ""),
+    ],
+)
+def test_what_libraries_know_of_a_model(kind, name, details):
+    assert KnownModel.load("x", describe(kind, name, {})).details == details
+
+
+def test_the_server_gets_its_models_in_the_page(add, wire, admin_client, admin_user):
+    add(**compatible(wire))
+    project = create_project(admin_user, name="Lab")
+    answer = admin_client.post(
+        reverse("models"), {"action": "defaults", "chat_model": "lab:small", "system_model": ""}
+    )
+    assert answer.status_code == 302
+    assert (project.chat_model_name, project.system_model_name) == ("lab:small", "lab:small")
+    refused = {"action": "defaults", "chat_model": "lab:unknown", "system_model": ""}
+    assert admin_client.post(reverse("models"), refused).status_code == 400
+    refused["chat_model"], refused["system_model"] = "lab:small", "extractive"
+    admin_client.post(reverse("models"), refused)
+    assert (project.chat_model_name, project.system_model_name) == ("lab:small", "extractive")
+
+
+def test_the_environment_wins_over_the_page_for_the_server_too(settings, project, admin_client):
+    save_defaults("lab:small", "lab:large")
+    settings.HAS_CHAT_MODEL = settings.HAS_SYSTEM_MODEL = True
+    settings.CHAT_MODEL = settings.SYSTEM_MODEL = "anthropic:x"
+    assert (project.chat_model_name, project.system_model_name) == ("anthropic:x", "anthropic:x")
+
+
+def test_administrators_choose_the_models_of_a_project(add, wire, admin_client, project):
+    add(**compatible(wire))
+    url = reverse("project-models", args=[project.slug])
+    both = {"allowed_models": ["lab:small", "lab:large"]}
+    assert "allowed models" in admin_client.post(url, both).content.decode()
+    assert admin_client.post(url, both | {"chat_model": "lab:large"}).status_code == 302
+    project.refresh_from_db()
+    assert [*models_for(project)] == ["lab:large", "lab:small"]
+    assert not project.allows_model("demo")
+    admin_client.post(url, {"chat_model": ""})
+    project.refresh_from_db()
+    assert project.allowed_models == []
+
+
+def test_lists_are_read_again_and_survive_a_failure(add, wire, settings, monkeypatch):
+    add(**compatible(wire))
+    settings.MODEL_KEYS, settings.MODEL_SECRETS = {"groq": "GROQ_API_KEY"}, {"groq": KEY}
+    monkeypatch.setattr(discovery, "list_ollama_models", lambda: ["ollama:qwen3:8b"])
+    monkeypatch.setattr(wire, "models", {"data": [{"id": "third"}]})
+    refresh_models()
+    assert [*known_models()] == ["demo", "groq:third", "lab:third", "ollama:qwen3:8b"]
+    monkeypatch.setattr(wire, "status", 500)
+    settings.MODEL_KEYS, settings.MODEL_SECRETS = {}, {}
+    monkeypatch.setattr(discovery, "list_ollama_models", lambda: [])
+    refresh_models()
+    assert [*known_models()] == ["demo", "lab:third"]
+    assert providers.server_of("groq:third") is None
+
+
+def test_a_month_of_summaries_is_estimated_from_the_last_week(add, admin_client, project):
+    for days, kind in ((1, "conversation"), (2, "title"), (3, "reply"), (8, "digest")):
+        at = timezone.now() - timedelta(days=days)
+        Call.objects.create(project=project, kind=kind, model="x", cost="0.7", started_at=at)
+    assert "$6.00 a month" in admin_client.get(reverse("models")).content.decode()

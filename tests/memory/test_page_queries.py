@@ -48,7 +48,7 @@ QUERIES = {
     "session-prompt": 22,
     "webhook": 6,
     "webhooks": 5,
-    "welcome": 3,
+    "welcome": 4,
 }
 
 

@@ -1,0 +1,158 @@
+"""Forms for providers of models, and for the choice of models."""
+
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from chat import providers
+from chat.models import ModelProvider, ProviderKind
+from chat.models.providers import validate_provider_name
+from chat.providers import catalogue, discovery
+from chat.providers.catalogue import DEMO
+from projects.models import Project
+from projects.models.server import EXTRACTIVE, ServerModels, save_defaults
+
+# Ollama is found by itself.
+PROVIDER_CHOICES = [kind for kind in ProviderKind.choices if kind[0] != ProviderKind.OLLAMA]
+
+
+class ProviderForm(forms.Form):
+    """A provider of models and its key. `save` tests the key first."""
+
+    kind = forms.ChoiceField(label=_("Provider"), choices=PROVIDER_CHOICES)
+    key = forms.CharField(
+        label=_("API key"),
+        required=False,
+        max_length=2_000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=_("Stored encrypted. It is never shown again."),
+    )
+    name = forms.CharField(
+        label=_("Name"),
+        required=False,
+        max_length=40,
+        help_text=_("Only for an OpenAI-compatible server: the beginning of its models’ names."),
+    )
+    address = forms.CharField(
+        label=_("Address"),
+        required=False,
+        max_length=2_000,
+        help_text=_("Only for an OpenAI-compatible server, such as https://llm.example.org/v1."),
+        widget=forms.URLInput,
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or self.cleaned_data
+        if data.get("kind") == ProviderKind.COMPATIBLE:
+            self._clean_compatible(data)
+        elif not data.get("key", True):
+            self.add_error("key", _("Enter a key."))
+        if self.errors:
+            return data
+        is_own = data["kind"] == ProviderKind.COMPATIBLE
+        if not is_own:
+            data |= {"name": data["kind"], "address": ""}
+        address = data["address"] or providers.ADDRESSES[data["kind"]]
+        server = providers.ModelServer(
+            data["kind"], address, data["key"] or providers.NO_KEY, is_own
+        )
+        try:
+            data["catalogue"] = discovery.check_server(server)
+        except discovery.ProviderCheckError as error:
+            self.add_error("address" if is_own else "key", str(error))
+        return data
+
+    def clean_key(self) -> str:
+        """Reject what cannot be sent in a header, such as typographic signs."""
+        key = str(self.cleaned_data["key"])
+        if not key.isascii() or not key.isprintable():
+            raise forms.ValidationError(_("This is not a key. Copy it again."))
+        return key
+
+    def _clean_compatible(self, data: dict[str, Any]) -> None:
+        if not data.get("address"):
+            self.add_error("address", _("Enter the address of the server."))
+        try:
+            validate_provider_name(data.get("name", ""))
+        except forms.ValidationError as error:
+            self.add_error("name", error)
+
+    def save(self) -> ModelProvider:
+        """Create the provider, or replace the one with the same name."""
+        data = self.cleaned_data
+        provider = ModelProvider.objects.filter(name=data["name"]).first()
+        provider = provider or ModelProvider(name=data["name"])
+        provider.kind, provider.address = data["kind"], data["address"]
+        provider.set_key(data["key"] or providers.NO_KEY)
+        provider.catalogue, provider.checked_at = data["catalogue"], timezone.now()
+        provider.save()
+        providers.forget_saved()
+        return provider
+
+
+class ServerModelsForm(forms.Form):
+    """The models of projects that choose none."""
+
+    chat_model = forms.ChoiceField(label=_("Chat model"), required=False)
+    system_model = forms.ChoiceField(label=_("Model for summaries"), required=False)
+
+    def __init__(self, data: Any = None) -> None:
+        row = ServerModels.objects.first() or ServerModels()
+        stored = {"chat_model": row.chat_model, "system_model": row.system_model}
+        super().__init__(data, initial=stored)
+        known = catalogue.known_models()
+        for name, default in (
+            ("chat_model", _("Demo model")),
+            ("system_model", _("The chat model; extractive for the demo model")),
+        ):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            field.choices = catalogue.select_choices(
+                {key: it for key, it in known.items() if key != DEMO or name == "system_model"},
+                stored[name],
+                is_for_summaries=name == "system_model",
+                default=str(default),
+            )
+
+    def save(self) -> None:
+        save_defaults(self.cleaned_data["chat_model"], self.cleaned_data["system_model"])
+
+
+class ProjectModelsForm(forms.Form):
+    """The models that a project may use. No choice allows all, also those added later."""
+
+    allowed_models = forms.MultipleChoiceField(
+        label=_("Allowed models"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    chat_model = forms.ChoiceField(label=_("Chat model"), required=False)
+
+    def __init__(self, project: Project, data: Any = None) -> None:
+        stored = {"allowed_models": project.allowed_models, "chat_model": project.chat_model}
+        super().__init__(data, initial=stored)
+        self.project = project
+        models = catalogue.known_models()
+        for name in [*project.allowed_models, project.chat_model_name, project.system_model_name]:
+            if name != EXTRACTIVE:
+                models.setdefault(name, catalogue.KnownModel(name))
+        allowed, chat = self.fields["allowed_models"], self.fields["chat_model"]
+        assert isinstance(allowed, forms.ChoiceField) and isinstance(chat, forms.ChoiceField)
+        allowed.choices = [
+            (name, " · ".join(filter(None, [name, model.details])))
+            for name, model in models.items()
+        ]
+        chat.choices = catalogue.select_choices(models, project.chat_model)
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a chat model that is not allowed: nobody could chat."""
+        data = super().clean() or self.cleaned_data
+        project = self.project
+        project.allowed_models = data.get("allowed_models", [])
+        project.chat_model = data.get("chat_model", "")
+        if not self.errors and not project.allows_model(project.chat_model_name):
+            self.add_error("chat_model", _("Choose one of the allowed models."))
+        return data
+
+    def save(self) -> None:
+        self.project.save(update_fields=["allowed_models", "chat_model"])

@@ -21,7 +21,7 @@ IMAGE_CONTEXT := deploy manage.py config projects chat memory templates static p
 
 .DEFAULT_GOAL := run
 .PHONY: run test quick torture shape bench screenshots messages lint format lock sbom chromium \
-  dist release bundle rehearsal
+  dist release image bundle rehearsal
 
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
@@ -119,6 +119,17 @@ release: dist sbom
 	git archive --format tar.gz --output dist/strata-image-context.tar.gz HEAD $(IMAGE_CONTEXT)
 	cd dist && sha256sum *.whl *.tar.gz *.txt *.json > SHA256SUMS
 	$(if $(GPG_KEY),gpg --local-user $(GPG_KEY) --armor --detach-sign dist/SHA256SUMS)
+
+# The image for both processors, with SBOM and provenance, into an archive in dist/. BASE names the
+# base by its digest; OUTPUT=type=registry and IMAGE=registry/strata push it instead.
+IMAGE := strata
+PLATFORMS := linux/amd64,linux/arm64
+OUTPUT := type=oci,dest=dist/strata-image.tar
+image:
+	@mkdir -p dist
+	docker buildx build --file deploy/docker/Dockerfile --platform $(PLATFORMS) --sbom=true \
+	  --provenance=mode=max $(if $(BASE),--build-arg BASE=$(BASE)) --output $(OUTPUT) \
+	  --tag $(IMAGE):$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' config/__init__.py) .
 
 # Installs, starts and upgrades what a release publishes, and prints times and sizes; as root, because
 # networks are taken away and file systems made. Takes minutes, and downloads packages.

@@ -90,6 +90,7 @@ class LeasedScheduler(DatabaseScheduler):
 
     def tick(self, *args, **kwargs) -> float:
         """Send at most one due task, and return the seconds until the next tick."""
+        heartbeats.touch()
         if not self.renew_leadership():
             return self.max_interval
         return super().tick(*args, **kwargs)

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from celery import bootsteps
+from django.conf import settings
 from django.db import connection
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,12 @@ def record(components: Iterable[str]) -> None:
     """Store a heartbeat of these components. Raises `DatabaseError`."""
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT, [sorted(components)])
+
+
+def touch() -> None:
+    """Update the time of `HEARTBEAT_FILE`, if it is set: this process is alive."""
+    if settings.HEARTBEAT_FILE:
+        settings.HEARTBEAT_FILE.touch()
 
 
 def queue(name: str) -> str:
@@ -62,6 +69,7 @@ def record_on_own_connection(components: list[str]) -> None:
     The worker's children must not inherit an open connection. A pool has threads, and a process
     that forks should have none.
     """
+    touch()
     parameters: Any = connection.get_connection_params()
     parameters |= {"connect_timeout": CONNECT_TIMEOUT_S}
     parameters.pop("pool", None)

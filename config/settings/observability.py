@@ -53,6 +53,15 @@ class LogVariables(Variables):
         "The folder in which processes share their counts. `up` sets it.",
         shown_default="set by `up`",
     )
+    heartbeat_file: Path | None = var(
+        "STRATA_HEARTBEAT_FILE",
+        None,
+        "the path of a file",
+        "A worker or beat of `run` updates the time of this file while it is alive, for probes of "
+        "containers.",
+        example="/tmp/heartbeat",
+        shown_default="none",
+    )
     traces_url: Http = var(
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "",
@@ -72,6 +81,7 @@ keep_out_of_logs(METRICS_TOKEN)
 METRICS_DIR = _env.metrics_dir
 if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
     METRICS_DIR = DATA_DIR / "metrics"
+HEARTBEAT_FILE = _env.heartbeat_file
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
 TRACES = _env.traces_url
 if TRACES:

@@ -6,8 +6,10 @@ from collections import namedtuple
 from collections.abc import Iterator
 from datetime import timedelta
 from threading import Event
+from unittest.mock import Mock
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, connections
@@ -184,3 +186,10 @@ def test_an_almost_full_disk_is_only_a_warning(monkeypatch):
     status, body = ask()
     assert status == 200
     assert body["warnings"] == {"disk": "3.0 GB are left on the disk of STRATA_DATA_DIR."}
+
+
+def test_a_worker_updates_its_file_even_without_a_database(monkeypatch, settings, tmp_path):
+    settings.HEARTBEAT_FILE = tmp_path / "heartbeat"
+    monkeypatch.setattr(psycopg, "connect", Mock(side_effect=psycopg.OperationalError))
+    heartbeats.record_on_own_connection(["worker"])
+    assert settings.HEARTBEAT_FILE.exists()

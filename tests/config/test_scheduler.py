@@ -179,3 +179,11 @@ def test_tasks_with_one_period_are_due_together(minutely, period, after):
     assert (is_due, round(seconds, 1)) == (False, 1.0)
     scheduler.clock.set(boundary)
     assert entry.is_due().is_due
+
+
+def test_each_beat_updates_its_file_whether_or_not_it_leads(two, settings, tmp_path):
+    for number, beat in enumerate(two):
+        settings.HEARTBEAT_FILE = tmp_path / f"{number}"
+        beat.tick()
+        assert settings.HEARTBEAT_FILE.exists()
+    assert [beat.is_leader for beat in two] == [True, False]

@@ -72,6 +72,9 @@ class RunningStrata:
         assert self.lines and self.lines[-1].startswith(READY), "\n".join(self.lines)
         self.start_s = time.monotonic() - start
         self.address = self.lines[-1].removeprefix(READY)
+        # `unshare --fork` waits for the first process of a container.
+        process = psutil.Process(self.process.pid)
+        self.main = process.children()[0] if "--fork" in command.words else process
         # Until it ends, so that it never waits for a reader of its output.
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
@@ -79,7 +82,7 @@ class RunningStrata:
         """Send SIGTERM and return the seconds until the command has ended."""
         start = time.monotonic()
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.main.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(60)
             except subprocess.TimeoutExpired:

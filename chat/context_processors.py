@@ -1,4 +1,4 @@
-"""Template context about the models that needs no query."""
+"""Template context about the demo model. Takes no query."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,8 +7,8 @@ from django.http import HttpRequest
 
 
 class DemoModel(NamedTuple):
-    """The default chat model: its value in settings, its name for people, and the questions that
-    the page of the demo project offers, in the language of its chats.
+    """The default chat model: its value in settings, its display name, and the questions that the
+    demo project suggests, in the language of its chats.
     """
 
     setting: str

@@ -34,12 +34,12 @@ class MessageTextField(forms.CharField):
         self.validators.append(MaxLengthValidator(MAX_MESSAGE_CHARS, TEXT_TOO_LONG))
 
     def to_python(self, value) -> str:
-        # Browsers send CRLF for every line break.
+        # Browsers send CRLF for line breaks.
         return (super().to_python(value) or "").replace("\r\n", "\n")
 
 
 class RepeatedField(forms.Field):
-    """A field that a form has any number of times, each cleaned by `field`."""
+    """A field with any number of values, each of which is cleaned by `field`."""
 
     widget: type[forms.Widget] = forms.MultipleHiddenInput
 
@@ -56,7 +56,7 @@ class MultipleFileInput(forms.FileInput):
 
 
 class ImagesField(forms.FileField):
-    """Any number of images, each as (file name, re-encoded image)."""
+    """A field for any number of images. Its value is a list of (file name, re-encoded image)."""
 
     def clean(self, data, initial=None) -> list[tuple[str, images.EncodedImage]]:
         if len(data or []) > attachments.MAX_IMAGES_PER_MESSAGE:
@@ -70,7 +70,7 @@ class ImagesField(forms.FileField):
 class MessageForm(forms.Form):
     """A message with its images.
 
-    `descriptions` are those of the uploaded images `attachments`, followed by those of `images`.
+    `descriptions` are the descriptions of the uploads `attachments`, then those of `images`.
     """
 
     content = MessageTextField(
@@ -96,15 +96,15 @@ class MessageForm(forms.Form):
     def clean(self) -> dict[str, object]:
         data = self.cleaned_data
         has_images = data.get("attachments") or data.get("images")
-        # An invalid field has its own message.
+        # If a field is invalid, its own message is enough.
         if not has_images and not self.errors and not data["content"].strip():
             self.add_error("content", EMPTY_TEXT)
         return data
 
     def post(self, chat_session: Session, user) -> tuple[Message, Message]:
-        """Post the message with its images, and return it and the pending reply.
+        """Post the message with its images. Return it and the pending reply.
 
-        Raises ImageRejectedError, and posts nothing.
+        Raises ImageRejectedError if an image cannot be used; nothing is posted then.
         """
         data = self.cleaned_data
         descriptions = chain(data["descriptions"], repeat(""))
@@ -119,7 +119,7 @@ class MessageForm(forms.Form):
 
 
 class NewChatForm(MessageForm):
-    """The first message of a chat, with its visibility and whether it is remembered."""
+    """The first message of a chat, with the chat's visibility and whether it is remembered."""
 
     visibility = forms.ChoiceField(
         label=_("Who can read this chat"),
@@ -190,8 +190,8 @@ class SessionForm(forms.ModelForm):
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.initial["archived"] = self.instance.archived_at is not None
-        # Compare with the values that the page showed, so that an old page does not undo changes
-        # that another member saved meanwhile.
+        # Compare with the values that the page showed, so that an outdated page does not undo
+        # changes that another member has saved.
         for field in self.fields.values():
             field.show_hidden_initial = True
 
@@ -210,7 +210,7 @@ class BulkAction(models.TextChoices):
 
 
 class BulkForm(forms.Form):
-    """One action for several of `chats`. Deletion has to be `confirmed`."""
+    """One action for several `chats`. Deleting them must be `confirmed`."""
 
     chats = forms.ModelMultipleChoiceField(Session.objects.none())
     action = forms.ChoiceField(choices=BulkAction.choices)
@@ -242,7 +242,7 @@ class BulkForm(forms.Form):
 
 
 class SessionActionsForm(forms.Form):
-    """Title, pin and archive, each separately: a missing field changes nothing."""
+    """Title, pin and archive. Each is optional: a missing field changes nothing."""
 
     title = forms.CharField(label=_("Title"), required=False, max_length=200)
     pinned = forms.NullBooleanField()

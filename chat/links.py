@@ -14,12 +14,12 @@ def session_url(chat_session: Session) -> str:
 
 
 def latest_url(chat_session: Session) -> str:
-    """Return the session's page at its latest message."""
+    """Return the URL of the session's page at its latest message."""
     return f"{session_url(chat_session)}#latest"
 
 
 def message_url(message: Message) -> str:
-    """Return the session's page at this message."""
+    """Return the URL of the session's page at this message."""
     url = session_url(message.session)
     if message.session.is_notes:
         return f"{url}?at={message.pk}#note-{message.pk}"
@@ -27,8 +27,8 @@ def message_url(message: Message) -> str:
 
 
 def source_url(message: Message) -> str:
-    """Return the session's page at this message, on the path that ends with it: the active path
-    may not contain it.
+    """Return the URL of the session's page at this message, with the path that ends there. The
+    active path may not contain the message.
     """
     if message.session.is_notes:
         return message_url(message)

@@ -1,4 +1,4 @@
-"""Bounds for Markdown from users and models: tables, and a short-lived cache of rendered HTML."""
+"""Limits for Markdown of users and models: the size of tables, and a short-lived cache of HTML."""
 
 import hashlib
 import time
@@ -11,15 +11,16 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block import table as parse_table
 
-# A row without cells is filled up to the columns of its table: 1 KB of text makes 65,000 cells,
-# which take a second. Further tables of the text are shown as they are.
+# The maximum number of table cells in a text. Missing cells of a row are added, so that 1 KB of
+# text can make 65,000 cells, which take a second. Further tables of the text are not rendered as
+# tables.
 MAX_TABLE_CELLS = 5_000
 CACHE_TIMEOUT_S = 300
 CACHE_CHARS = 8_000_000
 
 
 def limit_tables(parser: MarkdownIt) -> None:
-    """Let `parser` recognise tables up to MAX_TABLE_CELLS cells in one text."""
+    """Make `parser` recognise tables until a text has MAX_TABLE_CELLS cells."""
 
     def table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         if state.env.get("cells", 0) > MAX_TABLE_CELLS or not parse_table(state, start, end, True):
@@ -40,12 +41,12 @@ class CachedHtml(NamedTuple):
 
 
 class HtmlCache:
-    """The HTML of the latest texts, in this process only.
+    """A cache of the HTML of recent texts, in this process only.
 
-    The key is a hash of the text. Therefore an edited message is rendered again, and only a caller
-    that still has the text can get its HTML, so that forgotten text does not appear. Entries are
-    dropped after CACHE_TIMEOUT_S, at the next use of the cache, so that forgotten text leaves the
-    memory too. Forgetting would also have to empty a cache in the database or in Redis.
+    The key is a hash of the text. Therefore an edited message is rendered again, and only callers
+    that have the text can get its HTML. After CACHE_TIMEOUT_S, entries are dropped at the next use
+    of the cache, so that forgotten text also leaves the memory. A cache in the database or in Redis
+    would have to be emptied when text is forgotten.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,7 @@ class HtmlCache:
         return html
 
     def _drop(self, now: float) -> None:
-        """Drop entries that are too old, and then the oldest entries until the size is within the
+        """Drop entries that are too old. Then drop the oldest entries until the size is within the
         limit.
         """
         while self._entries:

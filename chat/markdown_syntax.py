@@ -1,7 +1,7 @@
-r"""Markdown beyond CommonMark: maths, footnotes, task lists, bare URLs, line breaks in cells.
+r"""Markdown extensions: maths, footnotes, task lists, bare URLs, line breaks in table cells.
 
-Each block is rendered without the others, so that a reply that streams in blocks looks like the
-complete one. Therefore footnotes have no links, and are shown where they are written.
+Each block is rendered separately, so that a reply that is streamed block by block looks like the
+complete reply. Therefore footnotes have no links, and are shown where they are written.
 """
 
 import re
@@ -15,9 +15,9 @@ from markdown_it.token import Token
 
 MAX_MATH_CHARS = 2_000
 MAX_MATH_LINES = 100
-# Each delimiter of maths with its closing one. The first two open blocks.
+# The opening delimiters of maths and their closing delimiters. The first two are for blocks.
 DELIMITERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
-# Brackets in running text may be escaped for another reason.
+# Text in escaped brackets is maths only with one of these signs. Brackets may be escaped otherwise.
 MATH_SIGN = re.compile(r"[\\^_=+]")
 FOOTNOTE = re.compile(r"\[\^([0-9]{1,3}|[A-Za-z][A-Za-z0-9]{0,19})\]")
 URL = re.compile(r"(?<![\w/.@-])(?:https?://|www\.)[^\s<>\"]{1,2000}", re.IGNORECASE)
@@ -28,9 +28,10 @@ PUNCTUATION = "?!.,:;*_~'"
 
 
 def add_blocks(parser: MarkdownIt, is_streaming: bool = False) -> None:
-    """Let `parser` recognise blocks of maths and footnotes.
+    """Make `parser` recognise blocks of maths, and footnotes.
 
-    With `is_streaming`, maths without an end reaches to the end of the text, and has the info OPEN.
+    With `is_streaming`, maths without a closing delimiter extends to the end of the text, and its
+    info is OPEN.
     """
 
     def math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -57,8 +58,8 @@ def _line(state: StateBlock, number: int) -> str:
 
 
 def _last_math_line(state: StateBlock, start: int, end: int) -> int | None:
-    """Return the last line of the maths that begins at `start`, `end` if the text ends before it,
-    or None if there is no maths.
+    """Return the last line of the maths that begins at line `start`. If it is not closed, return
+    `end`. Return None if there is no maths.
     """
     text = _line(state, start)
     closing = DELIMITERS.get(text[:2])
@@ -68,7 +69,7 @@ def _last_math_line(state: StateBlock, start: int, end: int) -> int | None:
     for number in range(start, min(end, start + MAX_MATH_LINES)):
         if number > start:
             text = _line(state, number)
-            # A second opening also ends the search, so that many of them take linear time.
+            # Another opening delimiter also ends the search, so that many of them take linear time.
             if not text or text.startswith(r"\[") or state.sCount[number] < state.blkIndent:
                 return None
         if (at := text.find(closing)) >= 0:
@@ -90,8 +91,8 @@ def _footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def add_inlines(parser: MarkdownIt) -> None:
-    """Let `parser` recognise maths between brackets, references to footnotes, task lists, bare URLs
-    and line breaks in cells.
+    """Make `parser` recognise maths in brackets, references to footnotes, task lists, bare URLs,
+    and line breaks in table cells.
     """
     parser.inline.ruler.before("escape", "bracket_maths", _bracket_maths)
     parser.inline.ruler.before("link", "footnote_reference", _footnote_reference)
@@ -134,7 +135,7 @@ def _break_cells(state: StateCore) -> None:
 
 
 def _broken(token: Token) -> Iterator[Token]:
-    """Yield the parts of a text between its line breaks, with the breaks."""
+    """Yield the parts of a text token, split at its line breaks, and the line breaks."""
     if token.type != "text" or not LINE_BREAK.search(token.content):
         yield token
         return
@@ -145,7 +146,7 @@ def _broken(token: Token) -> Iterator[Token]:
 
 
 def _mark_tasks(state: StateCore) -> None:
-    """Show the boxes of task lists as characters: unlike checkboxes, they need no label."""
+    """Show the boxes of task lists as characters. Unlike checkboxes, these need no label."""
     for item, _paragraph, token in zip(
         state.tokens, state.tokens[1:], state.tokens[2:], strict=False
     ):
@@ -169,7 +170,7 @@ def _link_urls(state: StateCore) -> None:
 
 
 def _linked(state: StateCore, token: Token) -> Iterator[Token]:
-    """Yield the parts of a text, with the bare URLs as links."""
+    """Yield the parts of a text token, with links in place of bare URLs."""
     end = 0
     for match in URL.finditer(token.content):
         url = _without_punctuation(match[0])
@@ -183,7 +184,7 @@ def _linked(state: StateCore, token: Token) -> Iterator[Token]:
 
 
 def _without_punctuation(url: str) -> str:
-    """Return `url` without the end of the sentence around it."""
+    """Return `url` without punctuation that belongs to the surrounding sentence."""
     surplus = url.count(")") - url.count("(")
     while url[-1] in PUNCTUATION or (url[-1] == ")" and surplus > 0):
         surplus -= url[-1] == ")"

@@ -11,7 +11,7 @@ from chat.providers.base import Finished, ProviderError
 from projects.core.tracing import span
 
 STREAMS = Gauge(
-    "strata_open_streams", "Readers that follow a stream just now.", multiprocess_mode="livesum"
+    "strata_open_streams", "Readers that currently follow a stream.", multiprocess_mode="livesum"
 )
 FIRST_TOKEN = Histogram(
     "strata_model_first_token_seconds",
@@ -32,23 +32,23 @@ COST = Counter(
     "strata_model_cost_dollars", "Cost of model calls whose price is known.", ["model", "kind"]
 )
 
-# The outcomes besides the codes of errors.
+# The outcomes in addition to the codes of errors.
 SUCCESS, CANCELLED, INTERNAL_ERROR = "success", "cancelled", "internal_error"
-# Users may enter any model name. A name becomes a label only after a model of this name has
-# answered, for at most this many names. This bounds the number of time series.
+# The maximum number of model names that become labels, to limit the number of time series. Users
+# may enter any model name, so a name becomes a label only after a model of this name has answered.
 MAX_MODEL_LABELS = 30
 OTHER = "other"
 _answering: set[str] = set()
 
 
 def model_label(model: str) -> str:
-    """Return the label under which calls of `model` are counted."""
+    """Return the label for metrics of `model`."""
     known = {settings.CHAT_MODEL, settings.SYSTEM_MODEL, settings.EMBEDDER} | _answering
     return model if model in known else OTHER
 
 
 class CallMetrics:
-    """Measures one call of `model` of the given kind."""
+    """Measures one call of `model`."""
 
     def __init__(self, model: str, kind: str) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class CallMetrics:
         self._has_answered = False
 
     def record_chunk(self) -> None:
-        """Record the first chunk of the answer; later ones change nothing."""
+        """Record the first chunk of the answer. Later calls change nothing."""
         if not self._has_answered:
             self._has_answered = True
             self._register_model()
@@ -75,7 +75,7 @@ class CallMetrics:
             COST.labels(label, self.kind).inc(float(end.cost))
 
     def record_tokens(self, tokens: int) -> None:
-        """Record the success of an embedding call."""
+        """Record that an embedding call succeeded, with the number of its tokens."""
         self.record_success(Finished(self.model, tokens, 0, None))
 
     def _register_model(self) -> None:
@@ -89,7 +89,7 @@ class CallMetrics:
 
 @contextmanager
 def measure_call(model: str, kind: str) -> Iterator[CallMetrics]:
-    """Measure a call of `model` inside the block; the outcome depends on the exception."""
+    """Measure a call of `model` within the block. The outcome depends on the exception raised."""
     call = CallMetrics(model, kind)
     with span("model call", model=model_label(model), kind=kind) as set_attributes:
         try:

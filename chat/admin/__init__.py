@@ -1,4 +1,4 @@
-"""Conversations in the admin. `memory.admin.conversations` adds the actions of moderators."""
+"""Admin pages of conversations. `memory.admin.conversations` adds actions for moderators."""
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -177,7 +177,9 @@ class FileRemovalAdmin(ReadOnlyAdmin):
 
 @admin.register(ModelProvider)
 class ModelProviderAdmin(ReadOnlyAdmin):
-    """Providers to look at. The Models page adds and removes them, and tests their keys."""
+    """Read-only list of providers. The Models page adds and removes providers and tests their
+    keys.
+    """
 
     list_display = ("name", "kind", "address", "checked_at", "created_at")
     list_filter = ("kind",)

@@ -19,9 +19,10 @@ def is_private(session: Session | None) -> bool:
 
 
 class PrivateTextAdmin(admin.ModelAdmin):
-    """An admin of rows that contain text of a session.
+    """Base class of admin pages for rows with text of a session.
 
-    `session_path` leads to the session, in lookup notation; it is empty for sessions themselves.
+    `session_path` is the lookup path from the row to its session; it is empty for sessions
+    themselves.
     """
 
     session_path = "session"
@@ -32,7 +33,7 @@ class PrivateTextAdmin(admin.ModelAdmin):
         return row
 
     def preview(self, row: Any, text: str) -> str:
-        """Return the beginning of `text` for a list, or HIDDEN_TEXT."""
+        """Return the beginning of `text` for a list, or HIDDEN_TEXT if the session is private."""
         if is_private(self.get_session(row)):
             return HIDDEN_TEXT
         return Truncator(text).chars(60) or "—"
@@ -40,7 +41,7 @@ class PrivateTextAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        # A search by words could guess hidden text. A search by id is allowed.
+        # Search by id only, because a search by words could be used to guess hidden text.
         if search_term and not is_uuid(search_term):
             path = f"{self.session_path}__visibility".removeprefix("__")
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})
@@ -54,7 +55,7 @@ class PrivateTextAdmin(admin.ModelAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def record_access(self, request: HttpRequest, row: Any) -> None:
-        """Record that the user sees the text of `row`, if it is private."""
+        """Record that the user sees the text of `row`, if its session is private."""
         session = self.get_session(row)
         if is_private(session):
             private_text_opened.send(sender=Session, session=session, by=request.user)

@@ -1,4 +1,4 @@
-"""Responses of the routes that post a message: an awaited reply, or a stream of events."""
+"""Responses after a message was posted: the complete reply, or a stream of events."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,7 +24,7 @@ from projects.api.idempotency import IdempotentResult
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.errors import ConflictError
 
-# One of the events of a stream.
+# The schema of a single event in a stream.
 EVENT = {
     "type": "object",
     "properties": {
@@ -36,11 +36,11 @@ EVENT = {
 }
 EVENTS = OpenApiResponse(
     EVENT,
-    "Server-sent events. `message`: the stored message. `lookups`: all that the model "
-    "has looked up so far, each time that a lookup begins or ends. `delta` {`text`}: a part of the "
-    "reply. At the end `done`: the whole reply; or, if the model failed, `error` {`detail`, `id`, "
-    "`reply`}. All except `lookups` have an id for Last-Event-ID. A comment is sent after 15 "
-    "seconds without an event.",
+    "Server-sent events. `message`: the stored message. `lookups`: all lookups of the model so "
+    "far, sent when a lookup begins or ends. `delta` {`text`}: the next part of the reply. The "
+    "last event is `done` with the complete reply or, if the model failed, `error` {`detail`, "
+    "`id`, `reply`}. All events except `lookups` have an id for Last-Event-ID. After 15 seconds "
+    "without an event, a comment is sent.",
     examples=[
         OpenApiExample(
             "Events",
@@ -51,7 +51,7 @@ EVENTS = OpenApiResponse(
         )
     ],
 )
-# The responses in the schema. 204: the client that resumes has already received the end.
+# The responses in the schema. 204 means that a client that resumes has already received the end.
 EXCHANGE = {
     (201, "application/json"): ExchangeSerializer,
     (200, sse.MEDIA_TYPE): EVENTS,
@@ -76,11 +76,13 @@ def check_open(session: Session) -> None:
     """Raise `ConflictError` for a closed session and for a session of notes."""
     check_is_chat(session)
     if session.status == SessionStatus.CLOSED:
-        raise ConflictError("This session is closed. Set its status to active to go on.")
+        raise ConflictError("This session is closed. To continue, set its status to active.")
 
 
 def answer(request, message: Message, reply: Message) -> IdempotentResult:
-    """Generate `reply` and respond with events if the client accepts them, else when complete."""
+    """Generate `reply`. Respond with events if the client accepts them, otherwise once it is
+    complete.
+    """
     ids = {"message": message.pk, "reply": reply.pk}
     return IdempotentResult(
         status.HTTP_201_CREATED, ids, partial(_generate, request, message, reply)
@@ -88,7 +90,9 @@ def answer(request, message: Message, reply: Message) -> IdempotentResult:
 
 
 def answer_without_reply(request, message: Message, has_images: bool) -> IdempotentResult:
-    """Respond with a `message` that was just written, to which nobody can have reacted."""
+    """Respond with a `message` that was just created without a reply, and so has no reactions
+    yet.
+    """
     relations = MessageRelations(message.pk, siblings_of(message), ())
     known: dict[str, object] = {"relations": {message.pk: relations}}
     if not has_images:
@@ -106,9 +110,9 @@ def _generate(request, message: Message, reply: Message) -> HttpResponseBase:
 
 
 def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase:
-    """Respond to a repeated request with its message and reply.
+    """Respond to a repeated request with the message and reply that the first request created.
 
-    A reply in progress is streamed from its beginning, or awaited.
+    If the reply is in progress, stream it from its beginning or wait for its end.
     """
     message = _existing(request, created["message"])
     if created["reply"] is None:

@@ -1,4 +1,4 @@
-"""/api/v1/…/attachments/: upload and download of the images of messages."""
+"""/api/v1/…/attachments/: upload and download images of messages."""
 
 import base64
 import binascii
@@ -36,14 +36,14 @@ class AttachmentSerializer(serializers.ModelSerializer):
 
 
 class UploadSerializer(serializers.Serializer):
-    """An image file: PNG, JPEG, WebP or the first frame of a GIF."""
+    """An image file: PNG, JPEG, WebP or GIF. Of a GIF, only the first frame is stored."""
 
     file = serializers.FileField()
     description = serializers.CharField(required=False, allow_blank=True, max_length=1_000)
 
 
 class InlineSerializer(serializers.Serializer):
-    """An image in the request itself, in base64."""
+    """An image in the body of the request, encoded in base64."""
 
     data = serializers.CharField(trim_whitespace=False)
     name = serializers.CharField(required=False, allow_blank=True, max_length=200)
@@ -62,7 +62,7 @@ class InlineSerializer(serializers.Serializer):
 
 @dataclass(frozen=True)
 class InlineImage:
-    """An image from the body of a request: re-encoded, but not stored yet."""
+    """An image from the body of a request, which is re-encoded but not stored yet."""
 
     data: images.EncodedImage
     name: str = ""
@@ -98,7 +98,7 @@ class AttachmentsField(serializers.Field):
 
     def to_internal_value(self, data: object) -> list[UUID | InlineImage]:
         if not isinstance(data, list):
-            raise serializers.ValidationError("This takes a list of images.")
+            raise serializers.ValidationError("This must be a list of images.")
         if len(data) > attachments.MAX_IMAGES_PER_MESSAGE:
             raise serializers.ValidationError(attachments.TOO_MANY_IMAGES)
         return [self._item(number, item) for number, item in enumerate(data, start=1)]
@@ -126,7 +126,7 @@ def _reasons(detail: object) -> Iterable[str]:
 
 
 def store_images(session: Session, user, items: Iterable[UUID | InlineImage]) -> list[UUID]:
-    """Store the inline images for the next message; return the ids of all `items`."""
+    """Store the inline images for the next message. Return the ids of all `items`, in order."""
     return [
         item
         if isinstance(item, UUID)
@@ -141,7 +141,7 @@ def _repeat_response(view, request, created) -> Response:
 
 
 class AttachmentListView(APIView):
-    """Images for later messages."""
+    """Upload images for messages."""
 
     parser_classes = (MultiPartParser,)
 
@@ -150,7 +150,7 @@ class AttachmentListView(APIView):
     )
     @idempotent(_repeat_response)
     def post(self, request, pk) -> Response:
-        """Upload an image. It is deleted unless a message uses it within a day."""
+        """Upload an image. If no message uses it within a day, it is deleted."""
         session = permissions.session_for_writing(request.user, pk, request.auth)
         serializer = UploadSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -166,7 +166,7 @@ class AttachmentListView(APIView):
 
 
 class AttachmentDetailView(APIView):
-    """An image, for users who may see its session."""
+    """Download an image. Requires read access to its session."""
 
     @extend_schema(responses={(200, kind): OpenApiTypes.BINARY for kind in EXTENSIONS})
     def get(self, request, pk):

@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/imports/: uploads of conversations, imported by a task."""
+"""/api/v1/projects/…/imports/: upload conversations, which a background task imports."""
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -42,12 +42,12 @@ class ImportSerializer(serializers.ModelSerializer):
 
 
 class ImportFileSerializer(serializers.Serializer):
-    file = serializers.FileField(help_text="An export, or the zip file that it came in.")
+    file = serializers.FileField(help_text="An export of conversations, or a zip file with it.")
     format = serializers.ChoiceField(("auto", *settings.CHAT_IMPORTERS), default="auto")
 
 
 class ImportMixin(generics.GenericAPIView):
-    """The imports of the user into a project. Writers of the project may import."""
+    """Base class: the user's imports into a project. Owners and editors may import."""
 
     queryset = Import.objects.none()
     serializer_class = ImportSerializer
@@ -91,4 +91,4 @@ class ImportListView(ImportMixin, generics.ListAPIView):
 
 
 class ImportDetailView(ImportMixin, generics.RetrieveAPIView):
-    """One import: its progress and its results."""
+    """One import with its progress and result."""

@@ -1,4 +1,4 @@
-"""/api/v1/projects/…/notes/: text that is remembered without a chat."""
+"""/api/v1/projects/…/notes/: text that is remembered, but is not part of a chat."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ from projects.permissions import project_for_reading, project_for_writing
 
 class NoteSerializer(serializers.ModelSerializer):
     author = serializers.SerializerMethodField(
-        help_text="A username, or the name under which it was imported."
+        help_text="A username, or for imported notes the name of the author.",
     )
 
     class Meta:
@@ -49,7 +49,7 @@ class NoteSerializer(serializers.ModelSerializer):
 
 
 class NoteTextSerializer(serializers.Serializer):
-    """The text is stored unchanged."""
+    """The text of a note, which is stored unchanged."""
 
     text = serializers.CharField(trim_whitespace=False, max_length=MAX_MESSAGE_CHARS)
 
@@ -64,19 +64,19 @@ class NoteTextSerializer(serializers.Serializer):
     examples=[OpenApiExample("A note", {"text": "The door code is 4711."}, request_only=True)]
 )
 class NewNoteSerializer(NoteTextSerializer):
-    created_at = TimeField(required=False, help_text="The time of the note; now by default.")
+    created_at = TimeField(required=False, help_text="The time of the note. Default: now.")
 
 
 class StaleNoteSerializer(serializers.Serializer):
-    """The reason why a change was rejected, and the present note."""
+    """The reason why a change was rejected, and the current note."""
 
     detail = serializers.CharField()
     note = NoteSerializer()
 
 
 class NoteFilter(filters.FilterSet):
-    """`q`: all of these words; the last may be the beginning of a word. `author`: the name in the
-    notes.
+    """`q`: words that must all occur; the last one may be the beginning of a word. `author`: the
+    name of the author, as in the notes.
     """
 
     q = filters.CharFilter(method="search", max_length=MAX_QUERY_CHARS)
@@ -92,7 +92,7 @@ class NoteFilter(filters.FilterSet):
 
 
 class NotePagination(NewestFirstPagination):
-    """Pages by the time of the notes, the newest first."""
+    """Pages ordered by the time of the notes, newest first."""
 
     ordering = ("-created_at", "-id")
     position = datetime.fromisoformat
@@ -105,7 +105,7 @@ def _repeat_response(view, request, created) -> Response:
 
 
 class NoteListView(generics.ListAPIView):
-    """The notes of a project that you may see, the newest first."""
+    """The notes of a project that you may see, newest first."""
 
     queryset = Message.objects.none()
     serializer_class = NoteSerializer
@@ -147,7 +147,7 @@ class NoteDetailView(ETagMixin, APIView):
         responses={200: NoteSerializer} | STALE,
     )
     def patch(self, request, slug: str, pk) -> Response:
-        """Replace the text; the previous one is stored as a revision."""
+        """Replace the text. The previous text is kept as a revision."""
         note = self._note_for_changing(request, slug, pk)
         serializer = NoteTextSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -156,7 +156,7 @@ class NoteDetailView(ETagMixin, APIView):
 
     @extend_schema(responses={204: None} | STALE)
     def delete(self, request, slug: str, pk) -> Response:
-        """Remove it from memory and search."""
+        """Remove the note from memory and search."""
         note = self._note_for_changing(request, slug, pk)
         deleted = edits.delete(note, if_match_version(request))
         return Response(status=status.HTTP_204_NO_CONTENT, headers=etag_header(deleted.version))

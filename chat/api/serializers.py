@@ -39,7 +39,9 @@ class TimeField(serializers.DateTimeField):
 
 
 class SessionSerializer(serializers.ModelSerializer):
-    """Reads sessions that `chat.conversations.sessions.with_list_columns` annotated."""
+    """A session. To read one, first annotate it with
+    `chat.conversations.sessions.with_list_columns`.
+    """
 
     project = serializers.CharField(source="project.slug", read_only=True)
     creator = serializers.CharField(
@@ -48,12 +50,12 @@ class SessionSerializer(serializers.ModelSerializer):
     history_limit = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="Messages in the prompt, clamped to 50–1000. Null: the project's limit.",
+        help_text="Maximum number of messages in the prompt, 50–1000. Null: the project's setting.",
     )
     archived = ArchivedField(required=False, help_text="Hidden from lists, but not deleted.")
     message_count = serializers.IntegerField(read_only=True)
     unsummarized_count = serializers.IntegerField(
-        read_only=True, default=0, help_text="Messages that wait to be remembered."
+        read_only=True, default=0, help_text="Number of messages that no summary covers yet."
     )
     last_role = serializers.ChoiceField(Role.choices, read_only=True, allow_null=True)
 
@@ -109,16 +111,20 @@ class ReactionSerializer(serializers.Serializer):
 class ToolCallSerializer(serializers.Serializer):
     id = serializers.CharField()
     name = serializers.CharField()
-    arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
+    arguments = serializers.CharField(
+        help_text="The arguments as the model wrote them, usually JSON."
+    )
 
 
 class LookupSerializer(serializers.Serializer):
     tool = serializers.CharField()
-    arguments = serializers.CharField(help_text="As the model wrote them; most often JSON.")
-    result_count = serializers.IntegerField(
-        allow_null=True, help_text="The number of results; null while it runs, and on an error."
+    arguments = serializers.CharField(
+        help_text="The arguments as the model wrote them, usually JSON."
     )
-    error = serializers.CharField(help_text="Why the call was refused, or empty.")
+    result_count = serializers.IntegerField(
+        allow_null=True, help_text="Number of results; null during the lookup and after an error."
+    )
+    error = serializers.CharField(help_text="The reason why the call failed; empty if it did not.")
 
 
 class MessageListSerializer(serializers.ListSerializer):
@@ -132,21 +138,21 @@ class MessageListSerializer(serializers.ListSerializer):
 
 
 class MessageSerializer(serializers.ModelSerializer):
-    """A message; a deleted message stays, without its text.
+    """A message. A deleted message is still listed, without its text.
 
-    The context's `reader` is the user whose own reactions are marked.
+    `reader` in the serializer context is the user whose own reactions are marked.
     """
 
     author = serializers.CharField(source="speaker", read_only=True)
     content = serializers.SerializerMethodField()
     tool_calls = serializers.SerializerMethodField(help_text="The tool calls of a reply.")
     lookups = serializers.SerializerMethodField(
-        help_text="What the model looked up with Strata's own tools."
+        help_text="What the model looked up with Strata's built-in tools."
     )
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()
     siblings = serializers.SerializerMethodField(
-        help_text="All alternatives of this message in order, itself included."
+        help_text="The ids of all alternatives of this message in order, including itself."
     )
 
     class Meta:
@@ -179,7 +185,7 @@ class MessageSerializer(serializers.ModelSerializer):
             "siblings",
         )
         read_only_fields = fields
-        extra_kwargs = {"error": {"help_text": "Why it failed, or a remark on a complete reply."}}
+        extra_kwargs = {"error": {"help_text": "Why the reply failed, or a note on its result."}}
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return deepcopy(_fields())
@@ -221,19 +227,19 @@ class MessageSerializer(serializers.ModelSerializer):
 
 @cache
 def _fields() -> dict[str, serializers.Field]:
-    """Return the fields, built once: building them takes longer than serialising a message."""
+    """Return the fields. They are cached, because building them takes longer than serialising."""
     return serializers.ModelSerializer.get_fields(MessageSerializer())
 
 
 class StaleSerializer(serializers.Serializer):
-    """The reason why a change was rejected, and the present message."""
+    """The reason why a change was rejected, and the current message."""
 
     detail = serializers.CharField()
     message = MessageSerializer()
 
 
 class RevisionSerializer(serializers.ModelSerializer):
-    """An earlier text with its version, and the user and time of its replacement."""
+    """An earlier text with its version, and the user and time of the edit that replaced it."""
 
     content = serializers.CharField(source="text", read_only=True)
     edited_by = serializers.CharField(
@@ -252,7 +258,7 @@ class EmojiSerializer(serializers.Serializer):
 
 
 class ForkSerializer(serializers.Serializer):
-    """The last message of the copy; the present end by default."""
+    """`message` is the last message to copy. Default: the last message of the active path."""
 
     message = serializers.UUIDField(required=False)
 
@@ -279,7 +285,9 @@ class RegenerateSerializer(serializers.Serializer):
 
 
 class ContentSerializer(serializers.Serializer):
-    """A new text for the context's `message`, stored unchanged. With images it may be blank."""
+    """A new text for `message` in the context, stored unchanged. May be blank if there are
+    images.
+    """
 
     content = serializers.CharField(
         trim_whitespace=False, max_length=MAX_MESSAGE_CHARS, allow_blank=True
@@ -307,9 +315,9 @@ class ContentSerializer(serializers.Serializer):
     ]
 )
 class NewMessageSerializer(serializers.Serializer):
-    """A message to reply to, or, with `reply` false, a message from another system.
+    """A message to reply to. With `reply` false, a message from another system that gets no reply.
 
-    With images, `content` may be blank.
+    `content` may be blank if there are images.
     """
 
     content = serializers.CharField(
@@ -333,7 +341,7 @@ class NewMessageSerializer(serializers.Serializer):
 
 
 class ExchangeSerializer(serializers.Serializer):
-    """A message and its reply, null if none was requested."""
+    """A message and its reply. `reply` is null if no reply was requested."""
 
     message = MessageSerializer()
     reply = MessageSerializer(allow_null=True)

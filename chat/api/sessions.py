@@ -1,4 +1,4 @@
-"""/api/v1/…/sessions/: conversations, their settings, prompts and exports."""
+"""/api/v1/…/sessions/: conversations with their settings, prompts and exports."""
 
 from datetime import datetime
 from uuid import UUID
@@ -38,7 +38,7 @@ from projects.permissions import project_for_reading, project_for_writing
 
 
 def with_json_columns(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Select everything that `SessionSerializer` needs."""
+    """Annotate `sessions` with everything that `SessionSerializer` needs."""
     related = with_list_columns(sessions).select_related("project", "creator")
     return related.defer("project__instructions")
 
@@ -49,7 +49,7 @@ def fresh(session: Session) -> Session:
 
 
 def session_response(session: Session, code: int = status.HTTP_200_OK) -> Response:
-    """Respond with the present state of `session`."""
+    """Return the response with the current state of `session`."""
     return Response(SessionSerializer(fresh(session)).data, code)
 
 
@@ -60,9 +60,9 @@ def repeat_response(view, request, created) -> Response:
 
 
 class SessionFilter(filters.FilterSet):
-    """`archived`: only archived sessions (true), or only others (false). `q`: words in the title or
-    in messages. `kind`: chats by default, or the sessions of notes. `since` and `until`: time of
-    the last activity.
+    """`archived`: true returns only archived sessions, false only the others. `q`: words in the
+    title or in messages. `kind`: chats (default) or sessions of notes. `since` and `until`: the
+    time of the last activity.
     """
 
     archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
@@ -86,7 +86,7 @@ class SessionFilter(filters.FilterSet):
 
 
 class SessionListView(generics.ListCreateAPIView):
-    """The conversations of a project that you may see: shared ones and your own."""
+    """The conversations of a project that you may see: shared conversations and your own."""
 
     queryset = Session.objects.none()
     serializer_class = SessionSerializer
@@ -118,7 +118,7 @@ class SessionListView(generics.ListCreateAPIView):
 
 class SessionDetailView(etags.ETagMixin, generics.RetrieveUpdateDestroyAPIView):
     """One conversation. Its creator and the project's owners may change and delete it. Its version
-    rises with every change.
+    increases with every change.
     """
 
     serializer_class = SessionSerializer
@@ -130,7 +130,7 @@ class SessionDetailView(etags.ETagMixin, generics.RetrieveUpdateDestroyAPIView):
         return fresh(find(self.request.user, self.kwargs["pk"], self.request.auth))
 
     def get_serializer_context(self) -> dict[str, object]:
-        # The schema generator uses a view without a request.
+        # The schema generator uses the view without a request.
         at_version = etags.if_match_version(self.request) if self.request else None
         return super().get_serializer_context() | {"at_version": at_version}
 
@@ -142,7 +142,7 @@ class SessionDetailView(etags.ETagMixin, generics.RetrieveUpdateDestroyAPIView):
 
 
 class RestoreView(APIView):
-    """Undo a deletion within ten minutes; after that, the response is 404."""
+    """Undo a deletion within ten minutes. Later, the response is 404."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
@@ -154,7 +154,7 @@ class RestoreView(APIView):
 
 
 class CloseView(APIView):
-    """Close a conversation; a PATCH of its status to active opens it again."""
+    """Close a conversation. To open it again, set its status to active with PATCH."""
 
     @extend_schema(request=None, responses=SessionSerializer)
     def post(self, request, pk) -> Response:
@@ -163,7 +163,7 @@ class CloseView(APIView):
 
 
 class ClearView(APIView):
-    """Delete all messages of a conversation; the conversation itself stays."""
+    """Delete all messages of a conversation. The conversation itself is kept."""
 
     @extend_schema(request=None, responses={200: SessionSerializer} | CONFLICT_RESPONSE)
     def post(self, request, pk) -> Response:
@@ -173,9 +173,7 @@ class ClearView(APIView):
 
 
 class ForkView(APIView):
-    """Create a conversation of your own that begins with a copy of this one, up to one of its
-    messages.
-    """
+    """Create your own conversation: a copy of this one, up to one of its messages."""
 
     @extend_schema(request=ForkSerializer, responses={201: SessionSerializer} | CONFLICT_RESPONSE)
     @idempotent(repeat_response)
@@ -189,7 +187,7 @@ class ForkView(APIView):
 
 
 class PromptView(APIView):
-    """The prompt of the next reply, with `content` as the message that it answers."""
+    """The prompt of the next reply, with `content` as the text of the next message."""
 
     @extend_schema(
         parameters=[OpenApiParameter("content", str, description="The text of the next message.")],
@@ -203,7 +201,7 @@ class PromptView(APIView):
 
 
 class ExportView(APIView):
-    """A conversation as a file: Markdown for people, JSON to be imported again."""
+    """Export a conversation as a file: Markdown for reading, JSON for importing."""
 
     @extend_schema(
         parameters=[OpenApiParameter("format", str, enum=list(settings.CHAT_EXPORTERS))],

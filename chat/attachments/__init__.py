@@ -1,7 +1,7 @@
-"""Images of a session: uploads, the messages that claim them, and their removal.
+"""Images of a session: upload them, attach them to messages, and delete them.
 
-Each message that shows an image has a row for it. Copies in a branch or a fork share the file,
-which is removed with the last of its rows.
+Each message that shows an image has its own row. Copies in a branch or fork share the file, which
+is removed together with its last row.
 """
 
 import logging
@@ -38,7 +38,7 @@ TOO_MANY_IMAGES = format_lazy(
 )
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1_000
-# An upload that no message claims is deleted after this time.
+# An upload that is not attached to a message within this time is deleted.
 CLAIM_WITHIN = timedelta(days=1)
 SWEEP_BATCH_SIZE = 1_000
 
@@ -92,8 +92,9 @@ def set_description(pk: UUID, user, description: str) -> None:
 def claim_uploads(message: Message, ids: Collection[UUID], user) -> None:
     """Attach uploads of `user` to `message`, inside the transaction that posts it.
 
-    Raises `ImageRejectedError` unless each of `ids` is an unclaimed upload of the user to the same
-    session, and there are at most MAX_IMAGES_PER_MESSAGE.
+
+    Raises `ImageRejectedError` if one of `ids` is not an unclaimed upload of the user to this
+    session, or if there are more than MAX_IMAGES_PER_MESSAGE.
     """
     unique_ids = set(ids)
     if not unique_ids:
@@ -114,11 +115,11 @@ def unclaimed_uploads(user):
 def copy_attachments(copies: Iterable[tuple[UUID, Message]]) -> None:
     """Attach the images of messages to their copies in a branch or a fork of the same project.
 
-    `copies` are pairs of the original's id and the stored copy. Call it inside the transaction that
-    writes the copies.
+    `copies` are pairs (id of the original, stored copy). Call this in the transaction that writes
+    the copies.
     """
     copy_of = dict(copies)
-    # Locked, so that the file is not removed while another row is added for it.
+    # Locked, so that the file is not removed before the new row exists.
     rows = list(Attachment.objects.select_for_update().filter(message__in=copy_of))
     for row in rows:
         assert row.message_id is not None
@@ -130,12 +131,12 @@ def copy_attachments(copies: Iterable[tuple[UUID, Message]]) -> None:
 def attachment_for_reading(user, pk: UUID, token=None) -> Attachment:
     """Return the image `pk` if `user` may read its session. Raises `Http404`.
 
-    Only its uploader can read an unclaimed image. An image of a deleted message is withheld.
+    An unclaimed image can only be read by its uploader. An image of a deleted message is withheld.
     """
     visible = Q(message__deleted_at=None, message__isnull=False) | Q(message=None, uploaded_by=user)
     attachment = Attachment.objects.filter(visible, pk=pk).first()
-    # Check the session also without an image, so that a missing image takes as many queries as a
-    # forbidden image.
+    # Query the session even if the image does not exist, so that a missing image takes as many
+    # queries as a forbidden image.
     session_id = attachment.session_id if attachment else new_id()
     session = permissions.session_for_reading(user, session_id, token)
     if attachment is None:
@@ -198,8 +199,8 @@ def delete_unclaimed() -> int:
     """Delete uploads that no message claimed in time, and return their number."""
     expired = Attachment.objects.filter(message=None, created_at__lt=Now() - CLAIM_WITHIN)
     with transaction.atomic():
-        # Locked, so that no upload is claimed meanwhile. Uploads that are being claimed are
-        # skipped.
+        # Locked, so that nobody claims the uploads in the meantime. Uploads that are being claimed
+        # are skipped.
         locked = expired.select_for_update(skip_locked=True)
         ids = list(locked.values_list("pk", flat=True)[:SWEEP_BATCH_SIZE])
         Attachment.objects.filter(pk__in=ids).delete()

@@ -1,11 +1,11 @@
-"""Removes files after their rows, but never while a backup copies them.
+"""Removes files whose row was deleted, but never while a backup copies them.
 
-A backup reads the rows in a snapshot. While it holds a lock, it links their files into a folder of
-its own, or reads them from a bucket. Code that removes a file deletes its row first. While the lock
-is held, the file stays, and the sweep removes it later.
+A backup reads the rows in a snapshot. While it holds a lock, it links the files into its own
+folder, or reads them from a bucket. Code that removes a file first deletes its row. If the lock is
+held, the file is kept, and a later sweep removes it.
 
-A removal is stored in the transaction that deletes the row, and is retried until it succeeds,
-because a bucket may be unavailable for a while.
+The removal is stored in the transaction that deletes the row. It is retried until it succeeds,
+because a bucket may be unavailable for some time.
 """
 
 import fcntl
@@ -30,9 +30,9 @@ from django.db.models.functions import Now
 
 from chat.models import FileRemoval
 
-# The number of an advisory lock: "files".
+# The number of the advisory lock, "files" in ASCII.
 FILES_LOCK_ID = 0x66696C6573
-# The number of removals per sweep.
+# The maximum number of removals in one sweep.
 BATCH_SIZE = 1_000
 FIRST_WAIT, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)
 
@@ -43,7 +43,7 @@ _forget_act: ContextVar[UUID | None] = ContextVar("act", default=None)
 
 @contextmanager
 def attribute_removals_to(act: UUID) -> Iterator[None]:
-    """Record that the removals inside belong to the forget request `act`."""
+    """Within the block, record that removals belong to the forget request `act`."""
     token = _forget_act.set(act)
     try:
         yield
@@ -52,19 +52,21 @@ def attribute_removals_to(act: UUID) -> Iterator[None]:
 
 
 def schedule_removal(project_id: UUID, path: str) -> None:
-    """Remove the file at `path`, whose row this transaction deletes, unless another row has it."""
+    """Remove the file at `path` after this transaction, which deletes its row, unless another row
+    uses it.
+    """
     removal = FileRemoval.objects.create(project_id=project_id, path=path, act=_forget_act.get())
     transaction.on_commit(lambda: _remove_now(removal), robust=True)
 
 
 def count_pending_removals(project_id: UUID, act: UUID) -> int:
-    """Return how many files of a forget request still exist."""
+    """Return how many files of a forget request are not removed yet."""
     return FileRemoval.objects.filter(project_id=project_id, act=act).count()
 
 
 def retry_due_removals() -> None:
-    """Retry the removals that are due, until one fails: then the storage is down, and all would
-    fail.
+    """Retry the removals that are due. Stop at the first failure, because the storage is then
+    probably not available.
     """
     due = FileRemoval.objects.filter(next_try_at__lte=Now()).order_by("next_try_at")
     for removal in due[:BATCH_SIZE]:
@@ -73,8 +75,8 @@ def retry_due_removals() -> None:
 
 
 def _remove_now(removal: FileRemoval) -> None:
-    """Remove the file at once, unless the project's storage failed before: requests must not wait
-    for another failure.
+    """Remove the file at once. Do nothing if another removal of the project has failed, so that
+    requests do not wait for further failures.
     """
     failed = FileRemoval.objects.filter(project_id=removal.project_id).exclude(last_error="")
     if not failed.exists():
@@ -82,7 +84,7 @@ def _remove_now(removal: FileRemoval) -> None:
 
 
 def _try_removal(removal: FileRemoval) -> bool:
-    """Return True if the file is gone or another process is removing it."""
+    """Try to remove the file. Return False if it must be retried, True otherwise."""
     row = FileRemoval.objects.filter(project_id=removal.project_id, pk=removal.pk)
     wait = min(FIRST_WAIT * 2**removal.attempts, MAX_WAIT)
     # Store the attempt first, so that the sweep retries if this process dies.
@@ -100,7 +102,7 @@ def _try_removal(removal: FileRemoval) -> bool:
                 default_storage.delete(removal.path)
             row.delete()
     except Exception as error:
-        # Storages raise errors of their own, and after each of them the removal must be retried.
+        # Storages raise their own exceptions. After any of them, the removal must be retried.
         log.warning("file_removal_failed removal=%s", removal.pk, exc_info=error)
         row.update(last_error=type(error).__name__[:100])
         return False
@@ -108,7 +110,7 @@ def _try_removal(removal: FileRemoval) -> bool:
 
 
 def _is_referenced(removal: FileRemoval) -> bool:
-    """Return True if another row has the file: forks share their images with their originals."""
+    """Return True if another row uses the file. Forks share images with their originals."""
     columns = {"project": removal.project_id, "file": removal.path}
     return any(model._default_manager.filter(**columns).exists() for model in models_with_files())
 
@@ -125,9 +127,9 @@ def models_with_files() -> tuple[type[Model], ...]:
 
 @contextmanager
 def backup_folder() -> Iterator[Path]:
-    """Create a folder on the disk of the files, removed at the end.
+    """Create a folder on the disk of the files. It is removed at the end of the block.
 
-    If its process dies, `delete_abandoned_backup_folders` removes it.
+    If the process dies earlier, `delete_abandoned_backup_folders` removes it.
     """
     parent = _backup_folders()
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ def backup_folder() -> Iterator[Path]:
 
 
 def link_for_backup(folder: Path, path: str) -> bool:
-    """Link the file at `path` into `folder`, so that its content survives the removal.
+    """Link the file at `path` into `folder`, so that its content is still there after the removal.
 
     Returns False if the file does not exist.
     """
@@ -153,7 +155,7 @@ def link_for_backup(folder: Path, path: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError:
-        # Some file systems do not support links.
+        # Copy the file, because some file systems do not support links.
         shutil.copyfile(source, target)
     return True
 

@@ -1,7 +1,7 @@
 """Validates and encodes uploaded images.
 
-The type of an image is detected from its content, never from its name. Each image is encoded again,
-so that the stored file has the pixels and nothing else of the uploaded one.
+The format of an image is detected from its content, never from its name. Each image is encoded
+again, so that the stored file contains only its pixels.
 """
 
 import hashlib
@@ -24,26 +24,27 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from projects.core.errors import InvalidInputError
 
 MAX_IMAGE_BYTES = 20_000_000
-# A phone's 50-megapixel photo is 8,192 × 6,144. In Pillow's memory that is 200 MB, and twice that
-# while an image with transparency is scaled.
+# The maximum number of pixels. A photo of a 50-megapixel phone has 8,192 × 6,144 pixels. It takes
+# 200 MB of memory in Pillow, and twice that while an image with transparency is scaled.
 MAX_PIXELS = 52_000_000
-# libwebp and Pillow together take 21 bytes a pixel: 1.1 GB for MAX_PIXELS, which a file of 2 kB
-# can have.
+# The maximum number of pixels of a WebP image, because libwebp and Pillow together take 21 bytes
+# per pixel. MAX_PIXELS would take 1.1 GB, and a file of 2 kB can contain that many.
 MAX_WEBP_PIXELS = 20_000_000
 MAX_FRAMES = 1_000
-# Progressive JPEGs have about ten. Each scan is a pass over the whole image:
+# The maximum number of scans. Progressive JPEGs have about ten. Each is a pass over the image:
 # https://libjpeg-turbo.org/pmwiki/uploads/About/TwoIssueswiththeJPEGStandard.pdf
 MAX_JPEG_SCANS = 100
 MAX_SIDE_PIXELS = 2048
 QUALITY = 85
-# Up to this size, a lossless image stays lossless, so that its text stays sharp.
+# The maximum size of a PNG. Up to this size, a lossless image stays lossless, so that text is
+# sharp.
 MAX_PNG_BYTES = 1_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 
-# Pillow rejects images of more than twice this number, and only warns above this number.
+# Pillow raises an error above twice this number, and only warns between the two.
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS // 2
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
-# One for each of up to 65,535 entries of an image's Exif data, and each would be a line of the log.
+# Pillow warns about each invalid Exif entry. An image can have 65,535 of them.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 # The exceptions that Pillow raises for damaged files, depending on the format and the damage.
@@ -68,17 +69,17 @@ TOO_MANY_FRAMES = format_lazy(
 )
 DAMAGED = _("The image is damaged or incomplete. Upload it again.")
 
-# Many users may upload at once, but there is memory for one decoded image.
+# Only one image at a time is decoded, because many users may upload at once and memory is limited.
 _decoding = threading.Lock()
 
 
 class ImageRejectedError(InvalidInputError):
-    """The image is damaged, too large, or of a format that is not supported."""
+    """The image is damaged, too large, or in an unsupported format."""
 
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """The file of an encoded image. Width and height are in pixels."""
+    """An encoded image file. Width and height are in pixels."""
 
     data: bytes
     media_type: str
@@ -90,7 +91,7 @@ class EncodedImage:
 def reencode(data: bytes) -> EncodedImage:
     """Return the image in the file `data` (PNG, JPEG, WebP, or the first frame of a GIF).
 
-    It is upright, at most MAX_SIDE_PIXELS wide and high, and has no metadata. Raises
+    The result is upright, at most MAX_SIDE_PIXELS wide and high, and has no metadata. Raises
     `ImageRejectedError`.
     """
     _check_size(data)
@@ -109,15 +110,15 @@ def reencode(data: bytes) -> EncodedImage:
 
 
 def looks_like_image(head: bytes) -> bool:
-    """Return True if a file that begins with `head` seems to be of one of FORMATS."""
+    """Return True if `head`, the beginning of a file, looks like one of FORMATS."""
     return head.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")) or head[8:12] == b"WEBP"
 
 
 def sign(image: EncodedImage) -> str:
-    """Return a signature of `image` that only this installation can make.
+    """Return a signature of `image` that only this installation can create.
 
-    A signed image in an imported file was encoded here, so it is stored as it is: encoding it again
-    would lose quality.
+    An imported image with a valid signature was encoded here, so it is stored unchanged. Encoding
+    it again would lose quality.
     """
     value = f"{image.sha256} {image.media_type} {image.width} {image.height}"
     return Signer(salt="chat.seals").signature(value)
@@ -128,12 +129,12 @@ def is_signed(image: EncodedImage, signature: str) -> bool:
 
 
 def _check_size(data: bytes) -> None:
-    """Reject images that would take too much time or memory, before any pixel is decoded."""
+    """Reject images that would take too much time or memory. Runs before pixels are decoded."""
     if not data:
         raise ImageRejectedError(_("The file is empty."))
     if len(data) > MAX_IMAGE_BYTES:
         raise ImageRejectedError(TOO_MANY_BYTES)
-    # Entropy-coded data never contains this marker: there, 0xFF is followed by a zero.
+    # Count start-of-scan markers. They never occur in compressed data, where a zero follows 0xFF.
     if data.startswith(b"\xff\xd8") and data.count(b"\xff\xda") > MAX_JPEG_SCANS:
         raise ImageRejectedError(
             _("This JPEG has too many scans. Save it as a baseline JPEG or PNG.")
@@ -143,7 +144,7 @@ def _check_size(data: bytes) -> None:
 
 
 def _gif_frames(data: bytes) -> Iterator[int]:
-    """Yield the offsets of a GIF's frames, at most one more than MAX_FRAMES.
+    """Yield the offsets of the frames of a GIF, at most MAX_FRAMES + 1.
 
     https://www.w3.org/Graphics/GIF/spec-gif89a.txt
     """
@@ -169,22 +170,23 @@ def _gif_frames(data: bytes) -> Iterator[int]:
 
 
 def _decode(data: bytes) -> tuple[Image.Image, bool]:
-    """Return the first frame, upright and scaled, in RGB or RGBA, and whether its format is
+    """Return the first frame, upright, scaled, in RGB or RGBA; and whether its format is
     lossless.
     """
     with Image.open(io.BytesIO(data), formats=FORMATS) as file:
-        # Pillow would read all frames of a GIF to count them; `_check_size` counted them.
+        # Not for GIFs: Pillow would read all frames to count them, and `_check_size` has counted.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
             raise ImageRejectedError(TOO_MANY_FRAMES)
         if file.format == "WEBP" and file.width * file.height > MAX_WEBP_PIXELS:
             raise ImageRejectedError(TOO_MANY_WEBP_PIXELS)
         if file.mode in ("L", "LA", "RGB", "RGBA"):
-            # Before the conversion, which copies, so that a JPEG is decoded at the smaller size.
+            # Before the conversion, which copies the pixels, so that a JPEG is decoded at this
+            # size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")
     image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
-    # Without a readable orientation, assume that the image is upright.
+    # If the orientation cannot be read, the image is assumed to be upright.
     with suppress(*PILLOW_ERRORS):
         ImageOps.exif_transpose(image, in_place=True)
     if image.mode == "RGBA" and image.getchannel("A").getextrema() == (255, 255):
@@ -197,7 +199,7 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
 def _to_rgb(file: Image.Image) -> Image.Image:
     """Return a copy in RGB or RGBA."""
     if file.mode.startswith("I"):
-        # 16-bit greyscale, which Pillow's own conversion would clip to white.
+        # 16-bit greyscale: Pillow's own conversion would turn light grey into white.
         return file.point(lambda grey: grey * (1 / 256)).convert("L").convert("RGB")
     return file.convert("RGBA" if file.has_transparency_data else "RGB")
 
@@ -220,7 +222,9 @@ def _save(image: Image.Image, format: str, **options: object) -> bytes:
 
 
 def _unsupported_reason(data: bytes) -> str:
-    """Return why a file in none of FORMATS is rejected, depending on its apparent type."""
+    """Return why a file that is not in FORMATS is rejected. The reason depends on its apparent
+    type.
+    """
     if looks_like_image(data):
         return str(DAMAGED)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()

@@ -1,7 +1,7 @@
-"""Admission: requests for replies are prepared in the order of their arrival, a few at a time.
+"""Admission: prepare requests for replies in the order of arrival, only a few at a time.
 
-Without it, fifty requests that arrive together are prepared side by side in threads, and all of
-them begin late.
+Otherwise, fifty requests that arrive together would be prepared at once in fifty threads, and all
+replies would begin late.
 """
 
 import asyncio
@@ -10,21 +10,21 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
-# Requests that a process prepares at the same time.
+# The maximum number of requests that a process prepares at the same time.
 SLOTS = 3
-# A request waits no longer for those before it, which may wait for a lock or a remote embedder.
+# The maximum wait for a slot. Earlier requests may wait long for a lock or a remote embedder.
 MAX_WAIT_S = 10.0
 
 _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 class Slot:
-    """The place of a request among those that are prepared. Any thread may release it."""
+    """The slot that a request holds while it is prepared. Any thread may release it."""
 
     def __init__(self, gate: asyncio.Semaphore) -> None:
         self._gate: asyncio.Semaphore | None = gate
         self._loop = asyncio.get_running_loop()
-        # A reply releases the slot when its prompt is built.
+        # If true, the reply releases the slot once its prompt is built.
         self.belongs_to_reply = False
 
     def release(self) -> None:
@@ -38,7 +38,9 @@ _slot: ContextVar[Slot | None] = ContextVar("slot", default=None)
 
 @asynccontextmanager
 async def admitted() -> AsyncIterator[None]:
-    """Wait for a slot, and hold it inside the block, or until the reply's prompt is built."""
+    """Wait for a slot. Hold it until the end of the block or, with a reply, until its prompt is
+    built.
+    """
     gate = _gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(SLOTS))
     try:
         async with asyncio.timeout(MAX_WAIT_S):
@@ -57,8 +59,8 @@ async def admitted() -> AsyncIterator[None]:
 
 
 def hand_over(task: asyncio.Task[None]) -> None:
-    """Let the reply that `task` generates hold the slot of the current request, at most until its
-    end.
+    """Transfer the slot of the current request to the reply that `task` generates. It is released
+    at the latest when the task ends.
     """
     if (slot := _slot.get()) is not None:
         slot.belongs_to_reply = True
@@ -66,6 +68,6 @@ def hand_over(task: asyncio.Task[None]) -> None:
 
 
 def release() -> None:
-    """Admit the next request: the current one is prepared."""
+    """Release the slot of the current request, because it is prepared."""
     if (slot := _slot.get()) is not None:
         slot.release()

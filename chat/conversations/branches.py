@@ -1,4 +1,4 @@
-"""Paths through a conversation's tree of messages. Values in, values out."""
+"""Paths through the tree of messages of a conversation. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -18,10 +18,11 @@ N = TypeVar("N", bound=MessageNode)
 
 
 def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
-    """Return the messages from the first one down to `head`, by parent; none if `head` is None.
+    """Return the messages from the first one down to `head`, following parents. Empty without a
+    head.
 
-    The walk ends at a parent that is not among `messages`. Therefore a part of a conversation
-    returns only the part of the path that it contains.
+    The path begins after the first parent that is not in `messages`. For part of a conversation,
+    the result is therefore the part of the path in it.
     """
     by_id = {message.pk: message for message in messages}
     path: list[N] = []
@@ -36,13 +37,18 @@ def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
 def path_difference(
     messages: Sequence[MessageNode], before: UUID | None, after: UUID | None
 ) -> set[UUID]:
-    """Return the ids of the messages that are on only one of the paths to two heads."""
+    """Return the ids of the messages that are on one of two paths, but not on both.
+
+    `before` and `after` are the last messages of the two paths.
+    """
     old, new = ({message.pk for message in path_to(messages, head)} for head in (before, after))
     return old ^ new
 
 
 def latest_leaf(messages: Iterable[MessageNode], start: UUID) -> UUID:
-    """Return the end of the branch below `start`, following the latest child at each step."""
+    """Return the last message of the branch below `start`, following the latest child at each
+    step.
+    """
     latest: dict[UUID | None, MessageNode] = {}
     for message in messages:
         known = latest.get(message.parent_id)

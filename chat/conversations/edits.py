@@ -1,6 +1,6 @@
 """Changes to existing messages: edit, delete, hide, react, regenerate, choose a branch, fork.
 
-Each operation locks the session's row first, as posting does, and raises its version.
+Like posting, each operation first locks the session's row, and increases the session's version.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ COPIED_FIELDS = (
 
 
 class StaleMessageError(StaleVersionError):
-    """The message changed since its editor read it; `current` is the message as it is now."""
+    """The message has changed since its editor read it. `current` is its current state."""
 
     def __init__(self, current: Message) -> None:
         super().__init__(_("This message has changed since you opened it. Reload the page."))
@@ -48,7 +48,7 @@ class StaleMessageError(StaleVersionError):
 
 @contextmanager
 def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
-    """Lock the session, and raise its version at the end of the block."""
+    """Lock the session. Increase its version at the end of the block."""
     with transaction.atomic():
         rows = Session.objects.select_for_update(of=("self",)).select_related("project")
         session = rows.get(project=project_id, pk=session_id)
@@ -58,7 +58,9 @@ def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
 
 
 def current_version(message: Message, version: int | None) -> Message:
-    """Return the message as it is now. Raises StaleMessageError if `version` is another one."""
+    """Return the current state of the message. Raises StaleMessageError if its version is not
+    `version`.
+    """
     rows = Message.objects.filter(project=message.project_id).select_related("author", "session")
     current = rows.get(pk=message.pk)
     if version is not None and current.version != version:
@@ -69,7 +71,7 @@ def current_version(message: Message, version: int | None) -> Message:
 
 
 def edit(message: Message, text: str, by, version: int | None = None) -> Message:
-    """Replace the text of `message` and keep the old one as a revision.
+    """Replace the text of `message`. The previous text is kept as a revision.
 
     Raises StaleMessageError if `version` is not None and differs from the current version, and
     ConflictError for a message that is deleted or unfinished.
@@ -96,7 +98,7 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
 
 
 def delete(message: Message, version: int | None = None) -> Message:
-    """Remove `message` from prompts, memory and search; an empty place stays in the chat.
+    """Remove `message` from prompts, memory and search. An empty placeholder stays in the chat.
 
     Raises the same errors as `edit`. Deleting twice changes nothing.
     """
@@ -108,7 +110,9 @@ def delete(message: Message, version: int | None = None) -> Message:
 
 
 def hide(message: Message) -> Message:
-    """Delete `message` until `show` brings it back. Raises ConflictError if it is deleted."""
+    """Delete `message` in a way that `show` can undo. Raises ConflictError if it is already
+    deleted.
+    """
     with locked_session(message.project_id, message.session_id) as session:
         current = current_version(message, None)
         if current.deleted_at is not None:
@@ -119,7 +123,7 @@ def hide(message: Message) -> Message:
 
 
 def show(message: Message) -> Message:
-    """Undo `hide`. Raises ConflictError for a message that is not hidden."""
+    """Undo `hide`. Raises ConflictError if the message is not hidden."""
     with locked_session(message.project_id, message.session_id) as session:
         current = current_version(message, None)
         if current.hidden_at is None:
@@ -146,9 +150,10 @@ def _save_deletion(
 
 
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
-    """Add or remove a reaction of `user`. Raises InvalidInputError if `emoji` is not one emoji.
+    """Add or, if `wanted` is false, remove a reaction of `user`.
 
-    Reactions of earlier versions of Strata, which accepted other texts too, can be removed.
+    Raises InvalidInputError if the added `emoji` is not a single emoji. Older reactions with other
+    text can still be removed.
     """
     emoji = emoji.strip()
     if not emoji or (wanted and not is_emoji(emoji)):
@@ -162,7 +167,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
 
 
 def clear(session: Session) -> int:
-    """Delete all messages of the session and return how many there were. Lists leave them out.
+    """Delete all messages of the session and return their number. Lists no longer contain them.
 
     Raises ConflictError while a reply is unfinished.
     """
@@ -181,9 +186,9 @@ def clear(session: Session) -> int:
 
 
 def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
-    """Post `text` as a sibling of the user message `message`, and begin a reply to it.
+    """Post `text` as an alternative to the user message `message`, and begin a reply to it.
 
-    The messages after the original stay as a branch. Raises ConflictError for other roles.
+    The messages after the original are kept as a branch. Raises ConflictError for other roles.
     """
     if message.role != Role.USER:
         raise ConflictError(_("Only messages from people can be sent again."))
@@ -200,7 +205,7 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
 
     `model` writes it instead of the session's model.
 
-    Raises ConflictError if `reply` is not a reply, or if its message was deleted for good.
+    Raises ConflictError if `reply` is not a reply, or if the message that it answers was deleted.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise ConflictError(_("Only replies can be regenerated."))
@@ -219,7 +224,7 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
 
 
 def choose(message: Message) -> Session:
-    """Move the active path so that it goes through `message` to the end of its latest branch."""
+    """Make the branch with `message` active, down to its latest message."""
     with locked_session(message.project_id, message.session_id) as session:
         nodes = list(session.messages.only("session", "parent", "seq"))
         before, session.head_id = session.head_id, latest_leaf(nodes, message.pk)
@@ -233,10 +238,10 @@ def choose(message: Message) -> Session:
 def fork(message: Message, user) -> Session:
     """Return a new session of `user` that begins with a copy of the path down to `message`.
 
-    It has the visibility of the original. Copies refer to their originals. Memory contains only the
-    originals.
+    It has the visibility of the original session. Copies refer to their originals; memory contains
+    only the originals.
     """
-    # Locked, so that nothing is copied while it is being forgotten.
+    # Locked, so that messages are not copied while they are being forgotten.
     origin = Session.objects.select_for_update().get(pk=message.session_id)
     path = path_to(origin.messages.select_related("author"), message.pk)
     originals = [message for message in path if message.is_final and message.deleted_at is None]
@@ -265,10 +270,10 @@ def fork(message: Message, user) -> Session:
 
 
 def _title_fits_copies(copied: list[Message], origin: Session) -> bool:
-    """Return whether the title was set by hand, or was generated only from messages that are
-    copied.
+    """Return whether the title may be copied: it was set by hand, or generated from copied messages
+    only.
 
-    Otherwise the title could reveal text that is not in the fork, even after that text is
+    Otherwise the title could reveal text that is not in the fork, even after this text is
     forgotten.
     """
     messages = origin.messages.exclude(text="").order_by("seq")

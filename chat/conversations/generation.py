@@ -1,4 +1,4 @@
-"""Generation of replies: stream the model's answer, store it once a second, and finalise it."""
+"""Generate replies: stream the model's answer, store it once a second, and finalise it."""
 
 import asyncio
 import logging
@@ -32,18 +32,18 @@ from projects.core.text import storable
 
 log = logging.getLogger(__name__)
 
-# Seconds between the attempts to store a complete reply while the database restarts.
+# Seconds between attempts to store a complete reply while the database restarts.
 FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
-# Seconds between two writes of an unfinished reply, each of which is also its heartbeat.
+# Seconds between two writes of an unfinished reply. Each write is also a heartbeat.
 FLUSH_INTERVAL_S = 1.0
 SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
 TRUNCATED = _("The reply reached its maximum length.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
 MAX_ERROR_CHARS = 500
-# One statement for all replies of a project: separate writes of thirty streams took a tenth of the
-# processor time of their process. A locked row is skipped, because the next flush follows after a
-# second. A reply that was finalised meanwhile is not changed.
+# One statement updates all replies of a project, because separate writes of thirty streams took a
+# tenth of the process's CPU time. A locked row is skipped, because the next flush follows a second
+# later. A reply that has been finalised in the meantime is not changed.
 FLUSH = """
     WITH free AS (
         SELECT id FROM chat_message
@@ -58,7 +58,7 @@ FLUSH = """
     WHERE message.project_id = %(project)s AND message.id = partial.id
 """
 
-# The unfinished replies of each event loop: project and text chunks, by reply.
+# The unfinished replies of each event loop: (project, chunks of text) by the id of the reply.
 _unfinished: dict[AbstractEventLoop, dict[UUID, tuple[UUID, list[str]]]] = {}
 _flush_tasks: dict[AbstractEventLoop, Task[None]] = {}
 
@@ -70,11 +70,12 @@ async def stream_reply(
     payer: Payer = Payer(),
 ) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished | Failed]:
     """Generate `reply` chunk by chunk, store it once a second, and finalise it in any case. Lookups
-    of the model are stored at once; its reasoning is passed on and never stored.
+    of the model are stored at once. Its reasoning is yielded, but never stored.
 
     The last event is Finished or Failed, unless the reply was cancelled. A cancelled reply keeps
-    its text so far, as stopped if `is_stopped()` (a reader stopped it), else as interrupted (its
-    process ended). No transaction or connection is held while the model answers.
+    the text received so far. Its status is "stopped" if a reader stopped it (`is_stopped()`), or
+    "interrupted" if the process ended. No transaction or database connection is held while the
+    model answers.
     """
     chunks: list[str] = []
     answer: Answer | None = None
@@ -112,7 +113,7 @@ async def stream_reply(
             status, changes["error"] = Status.STOPPED, ""
         raise
     except Exception:
-        # The reader must see any other error too, and the message must not stay unfinished.
+        # Also report unexpected errors to the reader, and never leave the message unfinished.
         log.exception("reply_failed message=%s", reply.pk)
         status, changes["error"] = Status.FAILED, INTERNAL_ERROR
         yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
@@ -125,7 +126,7 @@ async def stream_reply(
 
 
 def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
-    """Build the prompt of a pending reply from the committed data."""
+    """Build the prompt of a pending reply from committed data."""
     rows = _pending_replies(reply.pk)
     if not rows:
         raise Message.DoesNotExist
@@ -135,7 +136,7 @@ def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
     )
 
     def store(loop: LookupLoop) -> None:
-        # If this process dies, the receipt still names what the text so far may be derived from.
+        # Stored early, so that the receipt exists even if this process dies during the reply.
         unfinished = Message.objects.unfinished().filter(project=fresh.project_id, pk=reply.pk)
         unfinished.update(**_lookup_fields(loop))
 
@@ -177,7 +178,7 @@ async def _finalise_with_retries(
     changes: Mapping[str, object],
     calls: Sequence[Call],
 ) -> None:
-    """Finalise, with retries while the database restarts, so that no text is lost."""
+    """Finalise the reply. Retry while the database restarts, so that no text is lost."""
     for wait in FINALISE_RETRIES_S:
         try:
             await in_thread(finalise, reply, text, status, changes, calls)
@@ -217,7 +218,7 @@ def finalise(
         setattr(reply, name, getattr(fresh, name))
     reply.session = session
     reply_stored.send(sender=Message, session=session, message=reply)
-    # The reply is stored even if a receiver of `turn_finished` fails.
+    # `robust`: the reply is stored even if a receiver of `turn_finished` fails.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True
 
@@ -236,7 +237,7 @@ _stored_replies = PreparedObjects(_make_stored_query, UUID, UUID)
 
 @contextmanager
 def flushing(reply: Message, chunks: list[str]) -> Iterator[None]:
-    """Inside the block, write the text so far and the heartbeat of `reply` once a second."""
+    """Within the block, write the text so far and the heartbeat of `reply` once a second."""
     loop = asyncio.get_running_loop()
     replies = _unfinished.setdefault(loop, {})
     replies[reply.pk] = reply.project_id, chunks
@@ -258,12 +259,12 @@ async def _flush_regularly(replies: dict[UUID, tuple[UUID, list[str]]]) -> None:
         try:
             await in_thread(flush, texts)
         except Exception:
-            # Catch everything: if this task ended, no reply of the process would have a heartbeat.
+            # Catch every error: if this task ended, no reply of the process would have a heartbeat.
             log.exception("flush_failed")
 
 
 def flush(texts: Iterable[tuple[UUID, UUID, str]]) -> None:
-    """Write unfinished texts, as (project, reply, text)."""
+    """Write unfinished texts, given as (project, reply, text)."""
     for project, group in groupby(sorted(texts), key=lambda row: row[0]):
         rows = list(group)
         params = {
@@ -278,5 +279,5 @@ def flush(texts: Iterable[tuple[UUID, UUID, str]]) -> None:
             with server_cursor() as cursor:
                 cursor.execute(FLUSH, params)
         except Error:
-            # The next flush, or the end of the reply, writes the text.
+            # The next flush or the end of the reply will write the text.
             log.warning("flush_failed project=%s", project)

@@ -21,29 +21,31 @@ MAX_MESSAGE_CHARS = 500_000
 
 @dataclass(frozen=True)
 class NewBranch:
-    """The place of a new branch: below the message `parent`, or at the beginning if None."""
+    """Begin a new branch below the message `parent`, or at the beginning of the chat if it is
+    None.
+    """
 
     parent: UUID | None
 
 
 @dataclass(frozen=True)
 class PresetPlaces:
-    """Each draft already has its parent and its `remembered`; the path then ends at `head`."""
+    """Keep `parent` and `remembered` of each draft. The active path then ends at `head`."""
 
     head: UUID | None
 
 
 def draft(text: str, **fields) -> Message:
-    """Return an unsaved message for `post_messages`; its role is user by default."""
+    """Return an unsaved message for `post_messages`. The default role is user."""
     return Message(
         **{"role": Role.USER, "text": text, "tokens": token_counting.count(text)} | fields
     )
 
 
 def post_message(session: Session, text: str, **fields) -> Message:
-    """Append one finished message to the end of the session's path and return it.
+    """Append one finished message to the session's active path, and return it.
 
-    `fields` are those of Message: role (user by default), author, author_name, created_at.
+    `fields` are fields of Message: role (default: user), author, author_name, created_at.
     """
     [message] = post_messages(session, [draft(text, **fields)])
     return message
@@ -54,9 +56,9 @@ def ask(
 ) -> tuple[Message, Message]:
     """Post a message of `author` together with the pending reply to it, and return both.
 
-    They are written in one transaction, so that with several writers every reply follows its
-    question. `attachments` are ids of images that the author uploaded to the session. Raises
-    ImageRejectedError, and posts nothing, if one of them cannot be claimed.
+    Both are written in one transaction, so that each reply follows its message even if several
+    users write at once. `attachments` are ids of images that the author uploaded to the session. If
+    one of them cannot be claimed, raises ImageRejectedError and posts nothing.
     """
     message = draft(text, author=author)
     with transaction.atomic():
@@ -80,16 +82,16 @@ def pending_reply(session: Session, message: Message, model: str = "") -> Messag
         role=Role.ASSISTANT,
         status=Status.PENDING,
         parent=message,
-        # The database's clock, as in each flush.
+        # By the database clock, like the heartbeat of each flush.
         heartbeat_at=Now(),
         model=model,
-        # The bundled demo model is often wrong.
+        # Replies of the bundled demo model are not remembered, because they are often wrong.
         remembered=model != "demo",
     )
 
 
 def lock_session(session: Session) -> Session:
-    """Return the session as it is now, locked, with the project object of `session`."""
+    """Lock the session and return its current state, with the project object of `session`."""
     rows = _locked_sessions(session.project_id, session.pk)
     if not rows:
         raise Session.DoesNotExist
@@ -118,13 +120,13 @@ def post_messages(
     *,
     at: NewBranch | PresetPlaces | None = None,
 ) -> list[Message]:
-    """Append `drafts` in their order and return them with their places.
+    """Append `drafts` in order. Return them with their place in the conversation.
 
-    The session's row is locked while places are assigned, so that any number of writers get
-    1, 2, 3 … without a gap or a duplicate. The first draft follows the end of the session's path
-    unless `at` names another place; each later one without a parent follows the one before it. A
-    draft that is not remembered stays so. The path then ends at the last draft, and
-    `message_changed` is sent for the messages that it left or joined.
+    The session's row is locked while places are assigned, so that concurrent writers get the
+    numbers 1, 2, 3 … without gaps or duplicates. The first draft follows the end of the active
+    path, unless `at` names another place. Each later draft without a parent follows the preceding
+    draft. If a draft is not remembered, this is kept. The active path then ends at the last draft,
+    and `message_changed` is sent for the messages that left or joined it.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)
@@ -157,7 +159,7 @@ def post_messages(
 
 
 def _send_path_change(session: Session, old_head: UUID | None, written: Sequence[Message]) -> None:
-    """Send `message_changed` for earlier messages that the path left or joined."""
+    """Send `message_changed` for existing messages that left or joined the active path."""
     messages = session.messages.filter(project=session.project_id)
     nodes = list(messages.only("session", "parent", "seq"))
     changed = path_difference(nodes, old_head, session.head_id) - {

@@ -1,7 +1,7 @@
-"""Notes: texts that members write for their project to remember.
+"""Notes: texts that members write so that their project remembers them.
 
-A note is a message in a session of kind NOTES, so it is summarised, recalled, edited, forgotten
-and exported like any message.
+A note is a message in a session of the kind NOTES. Therefore it is summarised, recalled, edited,
+forgotten and exported like any other message.
 """
 
 from datetime import datetime
@@ -26,17 +26,17 @@ from projects.models import Project
 
 @transaction.atomic
 def add_note(project: Project, user, text: str, at: datetime | None = None) -> Message:
-    """Add a note of `user`, dated `at` if given.
+    """Add a note of `user`. Its time is `at`, by default now.
 
-    Raises InvalidInputError for a text that is empty or longer than MAX_MESSAGE_CHARS.
+    Raises InvalidInputError if the text is empty or longer than MAX_MESSAGE_CHARS.
     """
     text = validate_note(text)
-    # Locked, so that it cannot be deleted meanwhile.
+    # Locked, so that the session is not deleted before the note is added.
     session = open_note_sessions(project, user).select_for_update().first()
     if session is None:
-        # The project is locked before its sessions, as in importers.
+        # Lock the project before its sessions, in the same order as importers.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        # Another request may have created it meanwhile.
+        # Another request may have created the session in the meantime.
         session = open_note_sessions(project, user).first() or create_session(
             project, user, kind=SessionKind.NOTES, title=f"Notes of {display_name(user)}"[:200]
         )
@@ -50,7 +50,7 @@ def edit_note(note: Message, text: str, by, version: int | None = None) -> Messa
 
 
 def validate_note(text: str) -> str:
-    """Return `text` as it is stored. Raises InvalidInputError if it is empty or too long."""
+    """Return `text` in its stored form. Raises InvalidInputError if it is empty or too long."""
     text = storable(text)
     if not text.strip():
         raise InvalidInputError(_("Enter some text."), field="text")
@@ -63,7 +63,9 @@ def validate_note(text: str) -> str:
 
 
 def open_note_sessions(project: Project, user) -> SessionQuerySet:
-    """Return the sessions for new notes of `user`. Imported sessions stay unchanged."""
+    """Return the sessions to which new notes of `user` are added. Imported sessions are left
+    out.
+    """
     sessions = Session.objects.not_deleted().notes()
     return sessions.filter(
         status=SessionStatus.ACTIVE, source_key=None, project=project, creator=user
@@ -76,34 +78,34 @@ def notes_for(user, project: Project, token=None) -> MessageQuerySet:
 
 
 def notes_with_deleted(user, project: Project, token=None) -> MessageQuerySet:
-    """Return the notes as `notes_for` does, but unordered and with deleted ones."""
+    """Return the same notes as `notes_for`, but unordered and including deleted notes."""
     sessions = permissions.sessions_for(user, token).notes().filter(project=project)
     notes = Message.objects.filter(project=project, session__in=sessions.order_by().values("pk"))
     return notes.select_related("author", "session")
 
 
 def newest_first(notes: MessageQuerySet) -> MessageQuerySet:
-    """Order by date, and notes of the same date by when they were added."""
+    """Order by date. Notes with the same date are ordered by the time when they were added."""
     return notes.order_by("-created_at", "-id")
 
 
 def newer_than(note: Message) -> Q:
-    """Return the condition for notes that a list shows before `note`."""
+    """Return the condition for notes that a list shows above `note`."""
     return Q(created_at__gt=note.created_at) | Q(created_at=note.created_at, pk__gt=note.pk)
 
 
 def by_author(notes: QuerySet[Message], name: str) -> QuerySet[Message]:
-    """Filter by the user `name`, or by the author's name in an import."""
+    """Filter by the username `name`, or for imported notes by the author's name."""
     return notes.filter(Q(author_name=name) | Q(author_name="", author__username=name))
 
 
 def author_name(note: Message) -> str:
-    """Return the name by which `by_author` finds the note."""
+    """Return the name with which `by_author` finds the note."""
     return note.author_name or (note.author.get_username() if note.author else "")
 
 
 def note_for_reading(user, project: Project, pk: UUID, token=None) -> Message:
-    """Return the note `pk` of `project`. Raises Http404."""
+    """Return the note `pk` of `project`. Raises Http404 if the user may not read it."""
     note = notes_for(user, project, token).filter(pk=pk).first()
     if note is None:
         raise Http404
@@ -111,6 +113,8 @@ def note_for_reading(user, project: Project, pk: UUID, token=None) -> Message:
 
 
 def note_for_changing(user, project: Project, pk: UUID, token=None) -> Message:
-    """Return the note for its author or an owner. Raises PermissionDenied for other writers."""
+    """Return the note if the user is its author or an owner. Raises PermissionDenied for other
+    writers.
+    """
     note_for_reading(user, project, pk, token)
     return permissions.message_for_changing(user, pk, token)

@@ -1,4 +1,4 @@
-"""Read state: the relations of messages as one reader sees them, and unread sessions."""
+"""Read state: reactions and alternatives of messages as a reader sees them, and unread sessions."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from projects.core.database import PreparedQuery
 
 @dataclass(frozen=True)
 class ReactionCount:
-    """An emoji under a message: how many users added it, and whether the reader did."""
+    """An emoji below a message: how many users added it, and whether the reader is one of them."""
 
     emoji: str
     count: int
@@ -22,7 +22,7 @@ class ReactionCount:
 
 @dataclass(frozen=True)
 class MessageRelations:
-    """The siblings of a message, itself included, and the reactions to it."""
+    """The alternatives of a message, including itself, and the reactions to it."""
 
     message: UUID
     siblings: tuple[UUID, ...]
@@ -30,7 +30,7 @@ class MessageRelations:
 
     @property
     def place(self) -> int:
-        """Its number among its siblings, from 1."""
+        """The number of the message among its alternatives, from 1."""
         return self.siblings.index(self.message) + 1
 
     @property
@@ -43,7 +43,7 @@ class MessageRelations:
 
 
 def message_relations(messages: Iterable[Message], reader) -> dict[UUID, MessageRelations]:
-    """Return the relations of each message by id, for the user `reader`, in two queries."""
+    """Return the relations of each message by id, for the user `reader`. Takes two queries."""
     messages = list(messages)
     siblings, reactions = _siblings(messages), _reactions(messages, reader)
     return {
@@ -61,7 +61,7 @@ def message_relations(messages: Iterable[Message], reader) -> dict[UUID, Message
 
 
 def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
-    """Return (id, whether it is deleted) in order, by session, parent and role."""
+    """Return pairs (id, whether deleted) in order, by session, parent and role."""
     parents = [message.parent_id for message in messages if message.parent_id]
     roots = [message.session_id for message in messages if not message.parent_id]
     rows = Message.objects.filter(Q(parent__in=parents) | Q(session__in=roots, parent=None))
@@ -82,7 +82,7 @@ def _reactions(messages: list[Message], reader) -> dict[UUID, list[ReactionCount
 def _count_reactions(
     rows: Iterable[tuple[UUID, str, int]], reader
 ) -> dict[UUID, list[ReactionCount]]:
-    """Return the reactions by message, in the order in which each emoji was first added."""
+    """Return the reactions by message, in the order in which each emoji was first used."""
     users = defaultdict(list)
     for message, emoji, user in rows:
         users[message, emoji].append(user)
@@ -94,13 +94,15 @@ def _count_reactions(
 
 
 def relations_of(message: Message, reader) -> MessageRelations:
-    """Return the relations of one message, as `message_relations` does, at less cost."""
+    """Return the relations of one message, like `message_relations` but faster."""
     reactions = _count_reactions(_reaction_rows(message.pk), reader)[message.pk]
     return MessageRelations(message.pk, siblings_of(message), tuple(reactions))
 
 
 def siblings_of(message: Message) -> tuple[UUID, ...]:
-    """Return the alternatives of a message in order, itself included, in one query."""
+    """Return the ids of the alternatives of a message in order, including itself. Takes one
+    query.
+    """
     if message.parent_id is None:
         return message_relations([message], None)[message.pk].siblings
     rows = _alternatives(message.parent_id, message.role)
@@ -132,6 +134,6 @@ def mark_read(session: Session, user) -> None:
 
 
 def with_unread(sessions: QuerySet[Session], user) -> QuerySet[Session]:
-    """Annotate `unread`: whether there are messages since `user` last read the session."""
+    """Annotate `unread`: whether there are messages that `user` has not read."""
     behind = Seen.objects.filter(session=OuterRef("pk"), user=user, seq__lt=OuterRef("last_seq"))
     return sessions.annotate(unread=Exists(behind))

@@ -1,4 +1,4 @@
-"""Sessions: settings, closing, deletion with an undo window, and the columns of lists."""
+"""Sessions: settings, closing, deletion that can be undone, and annotations for lists."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,21 +35,21 @@ from chat.signals import (
 from projects.core.errors import StaleVersionError
 from projects.models import Project
 
-# How long a deleted session can be restored.
+# The time in which a deleted session can be restored.
 UNDO_WINDOW = timedelta(minutes=10)
-# The maximum number of sessions that one sweep closes; the next sweep continues.
+# The maximum number of sessions that one run closes. The next run continues.
 CLOSE_BATCH_SIZE = 500
 PURGE_BATCH_SIZE = 1_000
 
 
 def clamp_history_limit(limit: int | None) -> int | None:
-    """Return the limit moved into HISTORY_LIMITS; None means the project's limit."""
+    """Return the limit clamped to HISTORY_LIMITS. None means the project's limit."""
     least, most = HISTORY_LIMITS
     return limit if limit is None else min(max(limit, least), most)
 
 
 def create_session(project, creator, **settings) -> Session:
-    """Create a session; `settings` are those of `update_session`."""
+    """Create a session. `settings` are the same as for `update_session`."""
     session = Session(project=project, creator=creator)
     _apply(session, settings)
     session.save(force_insert=True)
@@ -65,7 +65,7 @@ def update_session(
     expired: bool = False,
     **settings,
 ) -> Session:
-    """Change settings of `session` and raise its version if any differs.
+    """Change settings of `session`. Increase its version if any setting differs.
 
     Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
     and `archived`, a bool. A title that is set here is never replaced by a generated one, unless it
@@ -97,7 +97,7 @@ def _check_version(locked: Session, version: int | None) -> None:
 
 
 def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
-    """Set the columns that differ and return their names."""
+    """Set the columns that differ. Return their names."""
     columns = dict(settings)
     archived = columns.pop("archived", None)
     if archived is not None and archived != (session.archived_at is not None):
@@ -114,11 +114,12 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
 
 @transaction.atomic
 def delete_session(session: Session, at_version: int | None = None) -> None:
-    """Hide the session from everybody at once; after UNDO_WINDOW it is deleted for good.
+    """Hide the session at once. After UNDO_WINDOW it is deleted permanently.
 
-    Raises StaleVersionError if the session is not at `at_version`. Deleting twice changes nothing.
+    Raises StaleVersionError if the session does not have the version `at_version`. Deleting it
+    twice changes nothing.
     """
-    # Locked first, in the same order as writers do, which prevents deadlocks.
+    # Lock the session first, in the same order as writers do, to prevent deadlocks.
     session = Session.objects.select_for_update().get(pk=session.pk)
     _check_version(session, at_version)
     if session.deleted_at is None:
@@ -130,7 +131,7 @@ def delete_session(session: Session, at_version: int | None = None) -> None:
 
 @transaction.atomic
 def restore_session(session_id: UUID) -> Session | None:
-    """Undo the deletion of a session; return None if it is too late, or was not deleted."""
+    """Undo the deletion of a session. Return None if it was not deleted or if it is too late."""
     deleted = Session.objects.filter(pk=session_id, deleted_at__gte=Now() - UNDO_WINDOW)
     session = deleted.select_for_update().first()
     if session is None:
@@ -143,12 +144,12 @@ def restore_session(session_id: UUID) -> Session | None:
 
 
 def purge_deleted() -> int:
-    """Delete for good the sessions whose UNDO_WINDOW is over; return how many."""
+    """Permanently delete the sessions whose UNDO_WINDOW is over. Return their number."""
     expired = Session.objects.filter(deleted_at__lt=Now() - UNDO_WINDOW).order_by("deleted_at")
     count = 0
     for pk, project in expired.values_list("pk", "project")[:PURGE_BATCH_SIZE]:
         with transaction.atomic():
-            # The project is locked before its sessions, as in importers.
+            # Lock the project before its sessions, in the same order as importers.
             Project.objects.select_for_update(no_key=True).filter(pk=project).first()
             session = expired.select_for_update().filter(pk=pk).first()
             if session is not None:
@@ -159,10 +160,10 @@ def purge_deleted() -> int:
 
 
 def close_idle_sessions() -> int:
-    """Close the chats without activity for the time of their project, by default CLOSE_AFTER_DAYS;
-    return how many. Archived projects do not change.
+    """Close chats without activity for the time set in their project, by default CLOSE_AFTER_DAYS.
+    Return their number. Archived projects are left out.
 
-    Closing makes their unsummarised messages due at once.
+    Messages of a closed session without a summary are summarised at once.
     """
     hours = Coalesce(F("project__close_after_hours"), Value(24 * settings.CLOSE_AFTER_DAYS))
     length = ExpressionWrapper(hours * Value(timedelta(hours=1)), output_field=DurationField())
@@ -177,7 +178,8 @@ def close_idle_sessions() -> int:
     return len(sessions)
 
 
-# The role of the last visible message on the path: walks up from the head past deleted messages.
+# The role of the last visible message on the active path. Walks from the head up over deleted
+# messages.
 _LAST_ROLE = """(
     WITH RECURSIVE upward (parent_id, role, is_visible) AS (
         SELECT parent_id, role, deleted_at IS NULL AND role IN ('user', 'assistant')
@@ -194,8 +196,9 @@ _LAST_ROLE = """(
 def with_list_columns(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """Annotate the columns of session lists.
 
-    `message_count` counts the user and assistant messages that are not deleted. `last_role` is the
-    role of the last such message on the active path. `settings.CHAT_SESSION_COUNTS` adds more.
+    `message_count` is the number of user and assistant messages that are not deleted. `last_role`
+    is the role of the last of these messages on the active path. `settings.CHAT_SESSION_COUNTS`
+    adds more columns.
     """
     for path in settings.CHAT_SESSION_COUNTS:
         sessions = import_string(path)(sessions)

@@ -1,6 +1,6 @@
-"""Titles of chats: first the beginning of a message, then one that the system model writes.
+"""Titles of chats: at first the beginning of a message, later a title from the system model.
 
-If no model writes summaries, the beginning of the first message stays the title.
+If no model is used for summaries, the beginning of the first message stays the title.
 """
 
 import logging
@@ -23,16 +23,16 @@ from projects.core.text import storable
 log = logging.getLogger(__name__)
 
 MAX_TITLE_CHARS = 60
-# The part of a text that is read for a title.
+# The maximum number of characters that are read for a title.
 MAX_READ_CHARS = 20_000
-# The extractive model only quotes, and the demo model is too small.
+# The extractive summariser can only quote, and the demo model is too small.
 MODELS_WITHOUT_TITLES = ("extractive", "demo")
-# Tokens of each of the two messages that the model reads.
+# The maximum length, in tokens, of each of the two messages that the model receives.
 MAX_MESSAGE_TOKENS = 1_000
-# A model that reasons first needs more tokens than the title has.
+# The maximum length of the answer in tokens. Models that reason first need more than the title.
 MAX_ANSWER_TOKENS = 1_000
 
-# Markdown before a line: headings, quotes, bullets, numbers, fences.
+# Markdown at the start of a line: headings, quotes, bullets, numbers, fences.
 _LINE_PREFIX = re.compile(r"^(?:[#>*+\-\s]+|\d+[.)]\s+|`{3,}\w*)+")
 _TASK = (
     "Write a title for the conversation below: two to six words, in its language, on one line, "
@@ -45,9 +45,10 @@ _WRAPPING = " \t\"'“”„«»‘’`*_#.。"
 
 
 def title_from(text: str) -> str:
-    """Return the first line with words, without Markdown, cut between words to MAX_TITLE_CHARS.
+    """Return the first line with words as a title, without Markdown and with at most
+    MAX_TITLE_CHARS.
 
-    Empty if there are no words.
+    It is cut between words. It is empty if the text has no words.
     """
     lines = (
         " ".join(_LINE_PREFIX.sub("", line).split()) for line in text[:MAX_READ_CHARS].splitlines()
@@ -56,7 +57,7 @@ def title_from(text: str) -> str:
     if len(words) <= MAX_TITLE_CHARS:
         return words
     head, space, _ = words[: MAX_TITLE_CHARS - 1].rpartition(" ")
-    # A single word longer than half a title is cut inside.
+    # If the last space is in the first half, cut inside the long word that follows.
     if not space or len(head) < MAX_TITLE_CHARS // 2:
         head = words[: MAX_TITLE_CHARS - 1]
     return head.rstrip(" ,;:.–-") + "…"
@@ -64,7 +65,9 @@ def title_from(text: str) -> str:
 
 @receiver(turn_finished)
 def request_title(message: Message, **kwargs: object) -> None:
-    """Enqueue the title when `message` ends the first exchange of a chat without a set title."""
+    """Enqueue the title task if `message` completes the first exchange of a chat without a set
+    title.
+    """
     session = message.session
     if message.status != Status.COMPLETE or session.title_by_hand:
         return
@@ -76,10 +79,10 @@ def request_title(message: Message, **kwargs: object) -> None:
 
 
 def write_title(session_id: UUID) -> str | None:
-    """Let the system model title a session; return the title, or None if it was not changed.
+    """Let the system model write the title of a session. Return it, or None if it was not changed.
 
-    A title that a member set is never replaced, not even if it was set meanwhile. If the model
-    fails, the error is logged, the title stays, and there is no retry.
+    A title that a member has set is never replaced. If the model fails, the error is logged and the
+    title stays; there is no retry.
     """
     session = Session.objects.select_related("project").filter(pk=session_id).first()
     if session is None or session.title_by_hand:
@@ -105,7 +108,9 @@ def write_title(session_id: UUID) -> str | None:
 
 
 def clean_title(answer: str) -> str:
-    """Return the title in a model's answer without quotes and labels; empty if there is none."""
+    """Return the title in a model's answer, without quotation marks and labels; empty if there is
+    none.
+    """
     for line in storable(_THINKING.sub("", answer[:MAX_READ_CHARS])).splitlines():
         title = title_from(_LABEL.sub("", line).strip(_WRAPPING))
         if title:
@@ -114,7 +119,9 @@ def clean_title(answer: str) -> str:
 
 
 def _title_prompt(session: Session) -> list[PromptMessage] | None:
-    """Return the prompt with the first complete reply and the message that it answers."""
+    """Return the prompt: the first complete reply and the message that it answers. None without
+    one.
+    """
     replies = session.messages.filter(role=Role.ASSISTANT, status=Status.COMPLETE, deleted_at=None)
     reply = replies.select_related("parent").order_by("seq").first()
     if reply is None or reply.parent is None or reply.parent.deleted_at is not None:

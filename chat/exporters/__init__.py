@@ -1,4 +1,4 @@
-"""Exports a session as a file. Each format is a module here and a line in CHAT_EXPORTERS."""
+"""Export a session as a file. Each format is a module here, and is listed in CHAT_EXPORTERS."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -12,12 +12,12 @@ from django.utils.text import slugify
 from chat.models import Session
 from projects.core.http.file_responses import FileChunks, stream_chunks
 
-# The minimum size of a chunk, so that a long session is not sent line by line.
+# The minimum size of a chunk in bytes, so that a session is not sent line by line.
 MIN_CHUNK_BYTES = 64 * 1024
 
 
 class Exporter(Protocol):
-    """A module that writes one format."""
+    """The interface of a module that exports one format."""
 
     MEDIA_TYPE: str
     SUFFIX: str
@@ -27,14 +27,14 @@ class Exporter(Protocol):
 
 
 def get_exporter(format: str) -> Exporter:
-    """Raises `KeyError` for a format that is not in CHAT_EXPORTERS."""
+    """Return the exporter of `format`. Raises `KeyError` if it is not in CHAT_EXPORTERS."""
     return cast(Exporter, import_module(settings.CHAT_EXPORTERS[format]))
 
 
 def export(session: Session, format: str) -> Iterator[bytes]:
-    """Yield the session as a file in chunks, so that a long one does not fill the memory.
+    """Yield the file in chunks, so that a long session does not fill the memory.
 
-    Each chunk runs its own queries and may be computed in another thread.
+    Each chunk makes its own queries, and may be computed in another thread.
     """
     return _chunked(get_exporter(format).render(session))
 
@@ -51,12 +51,14 @@ def _chunked(parts: Iterable[str]) -> Iterator[bytes]:
 
 
 def file_name(session: Session, format: str) -> str:
-    """Return the title and the day of creation, valid on every system: `cutover-2025-03-03.md`."""
+    """Return a file name of title and creation date, valid on every system:
+    `cutover-2025-03-03.md`.
+    """
     title = slugify(session.title, allow_unicode=True)[:60].strip("-") or "chat"
     return f"{title}-{session.created_at:%Y-%m-%d}{get_exporter(format).SUFFIX}"
 
 
 def export_response(session: Session, format: str) -> StreamingHttpResponse:
-    """Return the session as a file, written while it is sent."""
+    """Return a response with the session as a file, which is created while it is sent."""
     chunks = FileChunks(partial(next, export(session, format), b""))
     return stream_chunks(chunks, file_name(session, format), get_exporter(format).MEDIA_TYPE)

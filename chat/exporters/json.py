@@ -1,10 +1,10 @@
-"""Exports everything in a session as JSON, which `chat.importers.strata` imports again.
+"""Exports a complete session as JSON, which `chat.importers.strata` can import.
 
     {"format": "strata-session", "version": 1, "session": {…}, "messages": [{…}, …]}
 
-Messages are in the order of creation, each after its `parent`; the active path ends at the
-session's `head`. Each message has its earlier texts, its reactions and, in base64, its images. A
-deleted message has none of these and no text.
+Messages are in order of creation, so that each follows its `parent`. The active path ends at the
+session's `head`. Each message has its earlier texts, its reactions and its images (base64). A
+deleted message has none of these, and no text.
 """
 
 import json
@@ -38,11 +38,11 @@ MESSAGE_COLUMNS = (
 
 def render(session: Session) -> Iterator[str]:
     header = {"format": FORMAT, "version": VERSION, "session": _session_fields(session)}
-    # A line for each message, inserted before the closing bracket of the header.
+    # Remove the header's closing bracket, add one line for each message, then close the document.
     yield _dump(header)[:-1] + ', "messages": ['
     separator = "\n"
     for message in iter_messages(session, "revisions__edited_by", "reactions__user"):
-        # Images come last: only one of them is in memory at a time.
+        # Images come last, so that only one of them is in memory at a time.
         yield separator + _dump(_message_fields(message))[:-1] + ', "images": ['
         for index, image in enumerate(() if message.deleted_at else message.attachments.all()):
             yield (", " if index else "") + _dump(_image_fields(image))

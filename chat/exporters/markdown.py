@@ -1,4 +1,4 @@
-"""Exports the active path as Markdown for people: speakers, times and texts."""
+"""Exports the active path as Markdown for reading: speakers, times and texts."""
 
 from collections.abc import Iterator
 from datetime import datetime

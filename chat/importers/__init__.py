@@ -1,4 +1,4 @@
-"""Imports conversations of other programs. Each format is a module here and a line of
+"""Import conversations from other programs. Each format is a module here, and is listed in
 CHAT_IMPORTERS in `config/settings/models.py`.
 """
 
@@ -39,24 +39,24 @@ __all__ = [
     "storable",
 ]
 
-# A transaction writes whole conversations, up to about this many messages or characters.
+# A transaction writes complete conversations, until it has about this many messages or characters.
 BATCH_MESSAGES = 1_000
 BATCH_CHARS = 8_000_000
-# The first bytes of a file, by which its format is recognised.
+# The number of bytes at the beginning of a file that are used to recognise its format.
 HEAD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
 class ImportSource:
-    """A document whose format is known."""
+    """A document whose format was recognised."""
 
     format: str
     document: ImportedFile
 
     def sessions(self, result: ImportResult) -> Iterator[ImportedSession]:
-        """Yield the conversations that have messages, with plausible times.
+        """Yield the conversations that have messages. Implausible times are replaced.
 
-        Raises `ImportRejectedError`, also after the first conversations.
+        Raises `ImportRejectedError`, possibly after some conversations.
         """
         for conversation in get_importer(self.format).sessions(self.document, result):
             if conversation.messages:
@@ -76,15 +76,20 @@ def import_file(
     upload: Import | None = None,
     match_members: bool = False,
 ) -> FileResult:
-    """Add the conversations of `file` that `project` does not have yet.
+    """Add the conversations of `file` that `project` does not contain yet.
 
-    New conversations belong to `owner` and are shared with the project, with the times of their
-    source. Each is written completely or not at all, and then its images, message by message.
-    Repeating an interrupted import completes it. The file is read twice; the first time only
-    counts. `progress` is called with the number of processed messages and of all messages, in the
-    transaction that writes them and before the images of each message. `result` is updated
-    meanwhile. `upload` records what was added. Messages with the username of `owner` belong to
-    `owner`. With `match_members`, the same applies to all members. Raises `ImportRejectedError`.
+    New conversations belong to `owner`, are shared with the project, and keep their original times.
+    Each is written completely or not at all; its images follow, message by message. Repeating an
+    interrupted import completes it. The file is read twice, the first time only to count messages.
+
+    - `progress` is called with the number of processed messages and of all messages: in the
+      transaction that writes messages, and before the images of each message.
+    - `result` is updated during the import.
+    - `upload` records what was added.
+    - With `match_members`, messages with the username of a member belong to that member. Otherwise
+      only messages with the username of `owner` belong to an account.
+
+    Raises `ImportRejectedError`.
     """
     result = result if result is not None else FileResult()
     with open_zip(file) as archive:
@@ -114,10 +119,10 @@ def import_file(
 
 
 class ArchiveImporter(Protocol):
-    """The interface of the modules in CHAT_ARCHIVES, which import a whole zip file."""
+    """The interface of the modules in CHAT_ARCHIVES, each of which imports a complete zip file."""
 
     def recognises(self, names: set[str]) -> bool:
-        """Return whether it imports zip files with files of these names."""
+        """Return whether the module can import a zip file that contains files with these names."""
 
     def import_archive(
         self,
@@ -146,7 +151,7 @@ def check_file(name: str, file: BinaryIO, format: str = "auto") -> None:
 
 
 def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
-    """Return the documents with their formats; without those whose format is unknown."""
+    """Return the documents whose format is recognised."""
     if format != "auto":
         get_importer(format)
         return [ImportSource(format, document) for document in contents.documents]
@@ -191,7 +196,9 @@ def message_counts(sources: list[ImportSource]) -> Iterator[int]:
 
 
 def _readable_sessions(source: ImportSource, result: FileResult) -> Iterator[ImportedSession]:
-    """Yield the conversations of one source. A rejected source is an error in `result`."""
+    """Yield the conversations of one source. If the source is rejected, add an error to
+    `result`.
+    """
     try:
         yield from source.sessions(result)
     except ImportRejectedError as error:
@@ -199,7 +206,7 @@ def _readable_sessions(source: ImportSource, result: FileResult) -> Iterator[Imp
 
 
 def _batches(conversations: Iterable[ImportedSession]) -> Iterator[list[ImportedSession]]:
-    """Yield the conversations in order, in batches of about BATCH_MESSAGES messages."""
+    """Yield the conversations in order, grouped in batches of about BATCH_MESSAGES messages."""
     batch: list[ImportedSession] = []
     messages = text = 0
     for conversation in conversations:
@@ -216,7 +223,7 @@ def _batches(conversations: Iterable[ImportedSession]) -> Iterator[list[Imported
 def _import_memories(
     writer: ImportWriter, sources: list[ImportSource], contents: UploadContents, result: FileResult
 ) -> None:
-    """Store the memories of another program in a zip file as a conversation, and send
+    """Store the memories of another program, from a zip file, as a conversation. Then send
     `memories_imported`.
     """
     readers: dict[str, Any] = {source.format: get_importer(source.format) for source in sources}

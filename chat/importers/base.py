@@ -1,7 +1,7 @@
 """The interface of importers: their input, their output, and the result of an import.
 
-It also parses the times in exports, and computes the keys of imported objects. CONTRIBUTING.md
-describes how to add an importer.
+It also parses times in exports, and computes the keys that identify imported objects.
+CONTRIBUTING.md describes how to add an importer.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,25 +23,25 @@ MAX_STORED_ERRORS = 100
 MAX_ERROR_CHARS = 300
 MAX_KEY_CHARS = 300
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Larger numbers are milliseconds: as seconds they would be after the year 5000.
+# Larger numbers are milliseconds, because as seconds they would be after the year 5000.
 LAST_SECOND = 10**11
 # How far the clock of the source may be ahead.
 MAX_CLOCK_SKEW = timedelta(days=1)
 
 
 class ImportRejectedError(InvalidInputError):
-    """The file as a whole cannot be imported."""
+    """The file cannot be imported at all."""
 
 
 class InvalidItemError(InvalidInputError):
-    """One item of a file, such as a conversation or a message, cannot be read."""
+    """One item of a file, such as a conversation or message, cannot be read and is skipped."""
 
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """A file of conversations; each call of `open` returns it from its beginning.
+    """A file of conversations. Each call of `open` returns the file at its beginning.
 
-    `images` are the images in the same zip file, by the id that the document uses.
+    `images` are the images in the same zip file, by the id that the file uses.
     """
 
     name: str
@@ -51,9 +51,9 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ImportedImage:
-    """An image of a message; `read` returns its file.
+    """An image of a message. `read` returns the bytes of the image file.
 
-    An image that Strata exported also has its properties and their signature, `seal`.
+    An image that Strata exported also has its properties and a signature of them, `seal`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ImportedImage:
 
 @dataclass(frozen=True)
 class ImportedRevision:
-    """An earlier text of a message, with the user and time of its replacement."""
+    """An earlier text of a message, and the user and time of the edit that replaced it."""
 
     version: int
     text: str
@@ -77,11 +77,11 @@ class ImportedRevision:
 
 @dataclass(frozen=True)
 class ImportedMessage:
-    """A message as in its source. `key` is its identity there, unique in its session.
+    """A message in the form of its source. `key` identifies it within its session.
 
-    In a session that is a tree, `parent` is the key of an earlier message, or None at the start of
-    a path. With `own`, the importing user is the author. `reactions` are (user, emoji). `usage`
-    has tokens, time and cost of a reply by column of `Message`.
+    In a session that is a tree, `parent` is the key of an earlier message, or None for the start of
+    a path. If `own` is true, the importing user is the author. `reactions` are pairs (user, emoji).
+    `usage` has tokens, time and cost of a reply, by column of `Message`.
     """
 
     key: str
@@ -109,10 +109,11 @@ class ImportedMessage:
 
 @dataclass
 class ImportedSession:
-    """A conversation of a source, with its messages in order of time.
+    """A conversation of the source, with its messages in chronological order.
 
-    Each message follows the previous one. If it `is_tree`, it follows its parent, and `head` is
-    the key of the last message of the active path. `id` is the session's id in an export of Strata.
+    Normally each message follows the preceding one. If `is_tree` is true, it follows its `parent`,
+    and `head` is the key of the last message of the active path. `id` is the session's id, in
+    exports of Strata.
     """
 
     key: str
@@ -137,7 +138,9 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """The numbers of added and skipped messages, and the errors of rejected items."""
+    """The number of added and of skipped messages, and the errors of items that were not
+    imported.
+    """
 
     sessions: int = 0
     imported: int = 0
@@ -146,7 +149,9 @@ class ImportResult:
 
 
 class ErrorList(list[str]):
-    """The first MAX_STORED_ERRORS errors; `total` counts all of them."""
+    """A list that keeps only the first MAX_STORED_ERRORS errors. `total` is the number of all
+    errors.
+    """
 
     total = 0
 
@@ -158,7 +163,7 @@ class ErrorList(list[str]):
 
 @dataclass
 class FileResult(ImportResult):
-    """The result of importing one file, with a bounded list of errors."""
+    """The result of importing one file. Its list of errors has a limited length."""
 
     errors: ErrorList = field(default_factory=ErrorList)
 
@@ -171,21 +176,22 @@ class Importer(Protocol):
     """The interface of the modules in CHAT_IMPORTERS.
 
     A module may also have `memories(documents, result)`, which returns the memories of another
-    program from files of a zip file, and the `NAME` of that program.
+    program from the files in a zip file, and `NAME`, the name of that program.
     """
 
     def recognises(self, name: str, head: bytes) -> bool:
         """Return whether a file with this name and these first bytes has this format."""
 
     def sessions(self, document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
-        """Yield the conversations in `document`. A damaged item is skipped and added to `result`.
+        """Yield the conversations in `document`. Skip damaged items, and add them to `result`.
 
         Raises `ImportRejectedError` if the document contains nothing in this format.
         """
 
 
 def parse_time(value: object) -> datetime | None:
-    """Parse an ISO 8601 text (UTC without a zone), or seconds or milliseconds since 1970.
+    """Parse an ISO 8601 text (UTC if it has no offset), or a number of seconds or milliseconds
+    since 1970.
 
     Returns None for anything else.
     """
@@ -213,10 +219,10 @@ def first_plausible(*times: datetime | None) -> datetime:
 def with_plausible_times(
     messages: Sequence[ImportedMessage], start: datetime | None
 ) -> Iterator[ImportedMessage]:
-    """Yield the messages; an implausible time is replaced by that of the previous message.
+    """Yield the messages. An implausible time is replaced by the time of the preceding message.
 
-    The first message falls back to `start`, the beginning of the conversation, and then to the
-    earliest plausible time of a message.
+    For the first message, it is replaced by `start`, the beginning of the conversation, or else by
+    the earliest plausible time of any message.
     """
     times = [at for message in messages if (at := plausible_time(message.at))]
     before = first_plausible(start, min(times, default=None))
@@ -226,7 +232,7 @@ def with_plausible_times(
 
 
 def source_key_for(text: str) -> str:
-    """Return the value for a column `source_key`: the text, or its digest if it is too long."""
+    """Return the value of a column `source_key`: `text`, or its digest if it is too long."""
     text = storable(text)
     return text if len(text) <= MAX_KEY_CHARS else sha256(text.encode()).hexdigest()
 

@@ -1,8 +1,8 @@
-"""ChatGPT's export: conversations.json or its numbered parts, alone or in the zip file.
+"""ChatGPT's export: conversations.json or its numbered parts, separate or in a zip file.
 
-A list of conversations, each with a `mapping` of nodes {id, parent, children, message} and the
-last node that was shown, `current_node`. The format is not documented. Messages that ChatGPT's
-page hides are skipped.
+It is a list of conversations. Each has a `mapping` of nodes {id, parent, children, message}, and
+the id of the last node that was shown, `current_node`. The format is not documented. Messages that
+ChatGPT's page does not show are skipped.
 """
 
 import re
@@ -31,7 +31,7 @@ from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 
 _MAPPING = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"mapping"\s*:\s*\{', re.DOTALL)
-# A reference in the text, between characters of the private use area; the page shows a link.
+# A reference, which ChatGPT shows as a link: text between characters of the private use area.
 _REFERENCE = re.compile("\ue200[^\ue200\ue201]*\ue201")
 SHOWN = ("text", "multimodal_text")
 
@@ -41,7 +41,7 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
-    """Yield the conversations in the order of the file, with all versions of each message."""
+    """Yield the conversations in the order of the file, with all alternatives of each message."""
 
     def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
         return _session(fields, errors, document.images)
@@ -56,7 +56,7 @@ def _session(
     key = get_text(fields, "conversation_id") or get_text(fields, "id")
     if not isinstance(mapping, dict) or not key:
         raise InvalidItemError("It is not a conversation.")
-    # A damaged message stays as an empty node, so that its children follow its parent.
+    # A damaged message becomes an empty node, so that its children are attached to its parent.
     nodes = {name: TreeNode(parent=_parent(value)) for name, value in mapping.items()}
     nodes |= parse_each(mapping.items(), lambda value: _node(value, files), errors)
     start = parse_time(fields.get("create_time"))
@@ -69,7 +69,7 @@ def _parent(node: object) -> str | None:
 
 
 def _node(value: object, files: Mapping[str, ImportedFile]) -> TreeNode:
-    """Return a node, without text if the page hides it. Raises `InvalidItemError`."""
+    """Return a node. It has no text if ChatGPT hides the message. Raises `InvalidItemError`."""
     if value is None or require_object(value).get("message") is None:
         return TreeNode(parent=_parent(value))
     message = require_object(require_object(value)["message"])
@@ -90,7 +90,7 @@ def _visible_content(
     message: JSONObject, role: str, files: Mapping[str, ImportedFile]
 ) -> tuple[str, tuple[ImportedImage, ...]]:
     """Return the visible text and images of a message, without instructions, reasoning and tool
-    calls. An image that is not among `files` becomes a note in the text.
+    calls. An image that is not in `files` is replaced by a note in the text.
     """
     content, metadata = get_object(message, "content"), get_object(message, "metadata")
     hidden = (
@@ -116,7 +116,8 @@ def _visible_content(
             else:
                 texts.append(_note(description or name))
         elif role != "tool":
-            # The text of a tool is for the model; its images are part of the answer.
+            # The text of a tool's result is meant for the model, but its images are part of the
+            # answer.
             texts.append(_part_text(part))
     if role == "user":
         texts += [f"[file: {name}]" for name in names.values()]
@@ -124,14 +125,14 @@ def _visible_content(
 
 
 def _part_text(part: object) -> str:
-    """Return a text, or the transcript of speech."""
+    """Return the text of a part, or the transcript of speech."""
     if isinstance(part, str):
         return part
     return get_text(part, "text") if isinstance(part, dict) else ""
 
 
 def _attachments(metadata: JSONObject) -> dict[str, str]:
-    """Return the names of the files of a message by id."""
+    """Return the names of a message's files, by id."""
     files = get_objects(metadata, "attachments")
     return {
         get_text(file, "id"): get_text(file, "name") for file in files if get_text(file, "name")
@@ -139,7 +140,7 @@ def _attachments(metadata: JSONObject) -> dict[str, str]:
 
 
 def _image(part: JSONObject, names: dict[str, str]) -> tuple[str, str, str]:
-    """Return an image's id, file name and prompt. Its name is removed from `names`."""
+    """Return the id, file name and prompt of an image. Remove its name from `names`."""
     file = re.sub(r"^[a-z-]+://", "", get_text(part, "asset_pointer"))
     generation = get_object(get_object(part, "metadata"), "dalle")
     return file, names.pop(file, ""), get_text(generation, "prompt")

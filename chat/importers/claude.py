@@ -1,6 +1,6 @@
-"""Claude's export: conversations.json with `chat_messages`, alone or in the zip file.
+"""Claude's export: conversations.json with `chat_messages`, separate or in a zip file.
 
-The zip file may also contain memories.json and projects.json, or a folder of each. Their texts
+The zip file may also contain memories.json and projects.json, or a folder for each. Their texts
 about the user and about projects become proposed entries.
 """
 
@@ -51,7 +51,7 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
     nodes: dict[str, TreeNode] = {}
 
     def read(message: object) -> tuple[str, TreeNode]:
-        # Older exports have no parents: each message follows the previous one.
+        # In older exports without parents, each message follows the preceding one.
         return _node(message, before=next(reversed(nodes), None))
 
     for _, (name, node) in parse_each(enumerate(items, 1), read, errors):
@@ -62,7 +62,7 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
 
 
 def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
-    """Return the key and the node of a message. Raises `InvalidItemError`."""
+    """Return the key and node of a message. Raises `InvalidItemError`."""
     message = require_object(value)
     role = ROLES.get(get_text(message, "sender"))
     key = get_text(message, "uuid")
@@ -81,10 +81,11 @@ def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
 
 
 def _text(message: JSONObject) -> str:
-    """Return the text without reasoning and tools, with notes in place of files."""
+    """Return the text without reasoning and tool calls. Files are replaced by notes."""
     parts = get_objects(message, "content")
     texts = [get_text(part, "text") for part in parts if part.get("type") == "text"]
-    # `text` repeats the content, with placeholders for other parts.
+    # `text` is used only without `content`, because it has placeholders for parts that are not
+    # text.
     if not get_list(message, "content"):
         texts = [get_text(message, "text")]
     return "\n\n".join(filter(None, [*texts, *_files(message)]))
@@ -97,10 +98,10 @@ def _files(message: JSONObject) -> Iterator[str]:
 
 
 def memories(documents: Sequence[ImportedFile], result: ImportResult) -> list[str]:
-    """Return the texts of the files of memories and projects.
+    """Return the texts in files of memories and projects.
 
-    Memories are one object {conversations_memory, project_memories: {project: text}}. A project
-    has a name and may have a description and a prompt_template.
+    Memories are one object {conversations_memory, project_memories: {project: text}}. A project has
+    a name, and may have a description and a prompt_template.
     """
     names = {
         get_text(fields, "uuid"): get_text(fields, "name")
@@ -132,7 +133,7 @@ def _memories(fields: JSONObject, names: dict[str, str]) -> Iterator[str]:
 
 def _project(fields: JSONObject) -> Iterator[str]:
     name = get_text(fields, "name")
-    # The example project of every account contains nothing about its owner.
+    # Skip the example project, which is the same for every account.
     if name and not fields.get("is_starter_project"):
         if description := get_text(fields, "description"):
             yield f"The project {name}: {description}"

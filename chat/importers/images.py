@@ -1,7 +1,8 @@
-"""Images of imported messages: validated like uploads, and attached to their messages.
+"""Images of imported messages: validate them like uploads, and attach them to their messages.
 
-Images are attached after the messages are written, one message at a time, because each takes time.
-An import that ends between two messages is completed by the next one.
+Images are attached after the messages are written, one message at a time, because encoding takes
+time. If an import is interrupted between two messages, the next import attaches the remaining
+images.
 """
 
 import binascii
@@ -40,8 +41,7 @@ MAX_BASE64_CHARS = images.MAX_IMAGE_BYTES * 4 // 3 + 4
 
 
 class ImageSpool:
-    """Images from the text of a document. They are on disk, because all of them may not fit into
-    memory.
+    """Images from the text of a document, stored on disk because they may not fit into memory.
 
     The file is deleted together with its last reader.
     """
@@ -53,7 +53,7 @@ class ImageSpool:
         self._file.close()
 
     def data(self, base64: str) -> Callable[[], bytes]:
-        """Store the bytes and return a function that reads them. Raises `InvalidItemError`."""
+        """Store the decoded bytes. Return a function that reads them. Raises `InvalidItemError`."""
         if len(base64) > MAX_BASE64_CHARS:
             raise InvalidItemError(images.TOO_MANY_BYTES)
         try:
@@ -70,7 +70,7 @@ class ImageSpool:
         return read
 
     def image(self, base64: str, name: str) -> ImportedImage | None:
-        """Return the image, if its first bytes are those of an image."""
+        """Return the image, or None if its first bytes are not those of an image."""
         try:
             read = self.data(base64)
         except InvalidItemError:
@@ -79,7 +79,7 @@ class ImageSpool:
 
 
 def image_from_zip(file: ImportedFile | None, name: str, description: str) -> ImportedImage | None:
-    """Return the image in a file of the same zip file, if it looks like an image."""
+    """Return the image in a file of the zip file, or None if the file is not an image."""
     if file is None:
         return None
 
@@ -96,7 +96,7 @@ def image_from_zip(file: ImportedFile | None, name: str, description: str) -> Im
 
 @dataclass(frozen=True)
 class MessageImages:
-    """The images of the message `message` of `session`."""
+    """The images of `message` in `session`."""
 
     session: Session
     message: UUID
@@ -109,11 +109,11 @@ def attach_images(
     result: ImportResult,
     report_progress: Callable[[], None],
 ) -> None:
-    """Attach images to messages that exist and have none yet, all images of a message at once.
+    """Attach images to messages that exist and have no images yet, all images of a message at once.
 
     `report_progress` is called before each message. A damaged image is skipped and added to
-    `result`. Until they are attached, images are uploads of `owner`, which are deleted after a day,
-    so an import that dies here leaves nothing. Do not call this in a transaction.
+    `result`. Until they are attached, images are uploads of `owner`, which are deleted after a day.
+    Therefore nothing is left if the import dies. Do not call this in a transaction.
     """
     wanted = {item.message: item for item in items}
     without_images = Message.objects.filter(pk__in=wanted, deleted_at=None, attachments=None)
@@ -141,7 +141,7 @@ def _encoded(
 
 
 def _encode(image: ImportedImage) -> images.EncodedImage:
-    """Re-encode the image, unless its signature shows that this server has encoded it before.
+    """Re-encode the image, unless its signature shows that this server encoded it.
 
     Raises `ImportRejectedError`.
     """
@@ -154,7 +154,7 @@ def _encode(image: ImportedImage) -> images.EncodedImage:
 
 @transaction.atomic
 def _claim(item: MessageImages, attachments: list[UUID]) -> None:
-    # The lock keeps two concurrent imports from attaching the same images twice.
+    # Locked, so that two concurrent imports do not attach the same images twice.
     Session.objects.select_for_update().get(pk=item.session.pk)
     rows = Attachment.objects.filter(pk__in=attachments)
     if Attachment.objects.filter(message=item.message).exists():

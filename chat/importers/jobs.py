@@ -1,8 +1,8 @@
-"""Import jobs: uploaded files, imported by background tasks.
+"""Import jobs: background tasks import uploaded files.
 
-A process that runs an import holds an advisory lock named after it. The lock ends with the
-process, so another one can continue. To continue, an import starts from the beginning; messages
-that were imported before are skipped.
+A process that runs an import holds an advisory lock with the import's id. If the process dies, the
+lock is released, and another process can continue. It starts at the beginning of the file, and
+skips messages that are already imported.
 """
 
 import logging
@@ -34,21 +34,21 @@ from projects.models import Membership, Project
 log = logging.getLogger(__name__)
 
 UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
-# A task stops after this time, and another task continues. This is far below the time limit of
-# tasks.
+# The time after which a task stops and another task continues, in seconds. It is far below the
+# time limit of tasks.
 TASK_SECONDS = 600.0
-# After this time, the broker message of a waiting import counts as lost.
+# After this time, the broker message of a waiting import is considered lost.
 LOST_AFTER = timedelta(minutes=2)
-# Separates the locks of imports from other advisory locks.
+# The first half of the lock id, which separates import locks from other advisory locks.
 LOCK_NAMESPACE = 0x696D706F7274  # "import"
 
 
 class ImportDeadlineError(Exception):
-    """The time of the task is over before the import is complete."""
+    """The time of the task was over before the import was complete."""
 
 
 class ImportDeletedError(Exception):
-    """The import was forgotten while it ran."""
+    """The import was forgotten while it was running."""
 
 
 def create_import(project: Project, user, file: File, format: str = "auto") -> Import:
@@ -66,10 +66,10 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     try:
         upload.save()
     except IntegrityError:
-        # The project was deleted meanwhile.
+        # The project was deleted in the meantime.
         upload.file.delete(save=False)
         raise
-    # If the broker is unavailable, `find_interrupted` finds it.
+    # If the broker is unavailable, `find_interrupted` finds the import later.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload
 
@@ -83,12 +83,11 @@ def import_now(
     progress: Callable[[int, int], None] | None = None,
     match_members: bool = False,
 ) -> FileResult:
-    """Import a file in the foreground. It is recorded as an import of `user`, which can be
+    """Import a file in the foreground. It is recorded as an import of `user`, so that it can be
     forgotten.
 
-    `match_members` is that of `import_file`.
-
-    Its state is `failed` until it is complete. Raises `ImportRejectedError`.
+    `match_members` has the same meaning as in `import_file`. The state of the import is `failed`
+    until it is complete. Raises `ImportRejectedError`.
     """
     upload = Import.objects.create(
         project=project,
@@ -124,9 +123,9 @@ def enqueue(import_id: UUID) -> None:
 
 
 def run_import(import_id: UUID, max_seconds: float = TASK_SECONDS) -> bool:
-    """Run an import for at most `max_seconds`; return False if there is more to do.
+    """Run an import for at most `max_seconds`. Return False if it must be continued.
 
-    Does nothing if the import is complete or another process runs it.
+    Does nothing if the import is complete or if another process runs it.
     """
     with _lock(import_id) as is_locked:
         unfinished = Import.objects.filter(pk=import_id, state__in=UNFINISHED)
@@ -144,15 +143,15 @@ def run_import(import_id: UUID, max_seconds: float = TASK_SECONDS) -> bool:
         except SoftTimeLimitExceeded:
             _finish(upload, ImportState.FAILED, errors=["It took too long to read."])
         except Exception:
-            # The user who uploaded the file sees a failure in any case.
+            # Catch every error, so that the user who uploaded the file always sees the failure.
             log.exception("import_failed import=%s", import_id)
             _finish(upload, ImportState.FAILED, errors=["Strata itself failed while importing."])
     return True
 
 
 def _run(upload: Import, deadline: float) -> None:
-    """Raise `ImportRejectedError`, `ImportDeletedError`, or `ImportDeadlineError` after `deadline`
-    of the monotonic clock.
+    """Run the import. Raises `ImportRejectedError`, `ImportDeletedError`, or `ImportDeadlineError`
+    at `deadline` (monotonic clock).
     """
     _check_may_write(upload)
     result = FileResult()
@@ -161,7 +160,7 @@ def _run(upload: Import, deadline: float) -> None:
     def store_progress(done: int, total: int) -> None:
         if time.monotonic() > deadline:
             raise ImportDeadlineError
-        # Runs in the transaction of the messages that it counts. Messages of earlier tasks are
+        # Runs in the transaction that writes the counted messages. Messages of earlier tasks are
         # skipped.
         exists = Import.objects.filter(pk=upload.pk).update(
             progress=100 * done // total, imported=before + result.imported
@@ -185,7 +184,7 @@ def _run(upload: Import, deadline: float) -> None:
 
 
 def _totals(result: FileResult, before: int = 0) -> dict[str, object]:
-    """Return the columns of a complete import; earlier tasks added `before` messages."""
+    """Return the columns of a complete import. Earlier tasks have added `before` messages."""
     return {
         "progress": 100,
         "sessions": result.sessions,
@@ -197,8 +196,8 @@ def _totals(result: FileResult, before: int = 0) -> dict[str, object]:
 
 
 def _check_may_write(upload: Import) -> None:
-    """Raise `ImportRejectedError` if the user was removed, switched off or made a viewer, or if
-    the project was archived.
+    """Raise `ImportRejectedError` if the user was removed, deactivated or made a viewer, or if the
+    project was archived.
     """
     writers = Membership.objects.writers().filter(project=upload.project_id)
     if not writers.filter(user=upload.user_id).exists():
@@ -235,15 +234,15 @@ def _discard_file(upload: Import) -> None:
 
 @receiver(post_delete, sender=Import)
 def remove_file(instance: Import, **kwargs: object) -> None:
-    """Delete the file after the transaction that deletes its import."""
+    """Delete the file after the transaction that deletes the import."""
     if instance.file.name:
         file_removal.schedule_removal(instance.project_id, instance.file.name)
 
 
 @dataclass(frozen=True)
 class RevocationScope:
-    """The data that is deleted with an import, as numbers: sessions that it created, other messages
-    in these, and messages that it added to other sessions.
+    """The number of objects that are deleted with an import: sessions that it created, other
+    messages in these sessions, and messages that it added to other sessions.
     """
 
     sessions: int
@@ -266,7 +265,7 @@ def revocation_scope(upload: Import) -> RevocationScope:
 
 
 def find_interrupted() -> list[UUID]:
-    """Return the unfinished imports that no process runs. Files of finished imports are deleted."""
+    """Return the unfinished imports that no process runs. Delete the files of finished imports."""
     for upload in Import.objects.exclude(state__in=UNFINISHED).exclude(file="")[:100]:
         _discard_file(upload)
     lost = Q(state=ImportState.WAITING, created_at__lt=Now() - LOST_AFTER)
@@ -281,10 +280,10 @@ def find_interrupted() -> list[UUID]:
 
 @contextmanager
 def _lock(import_id: UUID) -> Iterator[bool]:
-    """Lock the import until the end of the block; False if another process holds the lock.
+    """Lock the import until the end of the block. Yields False if another process holds the lock.
 
-    The lock belongs to a transaction on a separate connection, because the batches commit
-    meanwhile. Session locks would not work behind a connection pooler.
+    The lock belongs to a transaction on a separate connection, because the import commits several
+    times. A session-level lock would not work with a connection pooler.
     """
     guard = connection.copy()
     try:

@@ -1,7 +1,7 @@
-"""Reads JSON of other programs: a long document element by element, and untrusted fields.
+"""Reads JSON of other programs: a long document element by element, and fields of any type.
 
-A document is an array, whose items are the elements, or a single object. Only one element is in
-memory at a time. A field of a wrong type counts as missing.
+A document is an array of elements, or a single object, which is then the only element. Only one
+element is in memory at a time. A field of a wrong type is treated as missing.
 """
 
 import json
@@ -14,12 +14,12 @@ import ijson
 from chat.importers.base import ImportedSession, ImportRejectedError, ImportResult, InvalidItemError
 
 MAX_ELEMENT_BYTES = 64 * 2**20
-# The parser holds a whole string in memory, even if it is not used. Therefore the document ends
-# after this many bytes without an event of the parser.
+# The maximum number of bytes without a parser event. The parser holds a complete string in memory,
+# even if it is not used, so reading stops at this limit.
 MAX_TOKEN_BYTES = 2 * MAX_ELEMENT_BYTES
 BUFFER_BYTES = 64 * 2**10
 MAX_DEPTH = 1_000
-# If none of this many first elements is a conversation, the rest of the file is not read.
+# If none of the first elements, up to this number, is a conversation, reading stops.
 MAX_LEADING_ERRORS = 1_000
 
 JSONObject = dict[str, Any]
@@ -32,10 +32,10 @@ def read_conversations(
     result: ImportResult,
     read: Callable[[JSONObject, list[str]], ImportedSession],
 ) -> Iterator[ImportedSession]:
-    """Yield the result of `read` for each of `objects`.
+    """Yield the conversations that `read` returns for each of `objects`.
 
-    `read` raises `InvalidItemError`, or adds the errors of single messages to its second argument.
-    Raises `ImportRejectedError` if there is no conversation at all.
+    `read` may raise `InvalidItemError`, or add errors of single messages to its second argument.
+    Raises `ImportRejectedError` if there is no conversation.
     """
     found = False
     for number, fields in enumerate(objects, 1):
@@ -59,10 +59,10 @@ def iter_objects(
     inner: str = "",
     convert: Callable[[JSONObject | InvalidItemError], Any] | None = None,
 ) -> Iterator[JSONObject | InvalidItemError]:
-    """Yield the JSON objects in `file`, and an error in place of each other element.
+    """Yield the JSON objects in `file`. Any other element is replaced by an error.
 
-    An array `inner` of an object may be longer than an element. It is read item by item, and
-    `convert` replaces each item.
+    The array `inner` of an object may be longer than the limit of an element. It is read item by
+    item, and each item is replaced by the result of `convert`.
     """
     return map(as_object, iter_elements(file, inner, convert))
 
@@ -79,10 +79,11 @@ def iter_elements(
     convert: Callable[[Any], Any] | None = None,
     max_bytes: int = MAX_ELEMENT_BYTES,
 ) -> Iterator[Any]:
-    """Yield the elements of `file`, with `inner` and `convert` as in `iter_objects`.
+    """Yield the elements of `file`. `inner` and `convert` have the same meaning as in
+    `iter_objects`.
 
-    An error takes the place of an element with more than `max_bytes` of content, and of the rest of
-    a damaged file. Raises `ImportRejectedError` for too many levels of nesting.
+    An element with more than `max_bytes` of content is replaced by an error, and so is the rest of
+    a damaged file. Raises `ImportRejectedError` if the nesting is too deep.
     """
     events = _events(file)
     try:
@@ -92,7 +93,7 @@ def iter_elements(
             else:
                 yield _build(event, events, max_bytes, inner, convert)
     except (ijson.JSONError, ValueError, SystemError) as error:
-        # The parser raises SystemError or ValueError for an integer of thousands of digits.
+        # The parser raises SystemError or ValueError for an integer with thousands of digits.
         incomplete = "premature EOF" in str(error) or "Incomplete" in str(error)
         yield InvalidItemError(
             "The file breaks off here." if incomplete else "It is not JSON from here on."
@@ -107,7 +108,7 @@ def _events(file: BinaryIO) -> ParserEvents:
 
 
 class _Source:
-    """The file as the parser reads it: without a byte order mark, and with a limit per token."""
+    """The input of the parser: the file without a byte order mark, with a limit for each token."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -133,7 +134,7 @@ def _items(
     inner: str = "",
     convert: Callable[[Any], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield the items of the array that began with the last event."""
+    """Yield the items of the array whose start was the last event."""
     for event in events:
         if event[0] == "end_array":
             return
@@ -147,7 +148,7 @@ def _build(
     inner: str,
     convert: Callable[[Any], Any] | None,
 ) -> Any:
-    """Return the value that begins with the event `first`, or an error if it is too long."""
+    """Return the value that begins with the event `first`, or an error if the value is too long."""
     builder, items = ijson.ObjectBuilder(), []
     size, depth, key = 0, 0, ""
     event, value = first
@@ -156,7 +157,7 @@ def _build(
         depth -= event in ("end_map", "end_array")
         if depth > MAX_DEPTH:
             raise ImportRejectedError("It is nested too deeply.")
-        # An event takes at least three characters: brackets or a value, and a separator.
+        # An event stands for at least three characters: brackets or a value, and a separator.
         size += 3 + (len(value) if isinstance(value, str) else 0)
         if size <= max_bytes:
             builder.event(event, float(value) if isinstance(value, Decimal) else value)
@@ -189,7 +190,7 @@ def parse_object(text: bytes) -> JSONObject:
 
 
 def raise_if_invalid(fields: JSONObject | InvalidItemError) -> JSONObject:
-    """Return `fields`, or raise them if they are an error."""
+    """Return `fields`, or raise it if it is an error."""
     if isinstance(fields, InvalidItemError):
         raise fields
     return fields
@@ -205,9 +206,9 @@ def require_object(value: object) -> JSONObject:
 def parse_each(
     items: Iterable[tuple[object, Any]], read: Callable[[Any], T], errors: list[str]
 ) -> Iterator[tuple[Any, T]]:
-    """Yield the name or number of each message with the result of `read`.
+    """Yield (name or number, result of `read`) for each message.
 
-    A message for which `read` raises `InvalidItemError` is skipped and added to `errors`.
+    If `read` raises `InvalidItemError`, the message is skipped and the error is added to `errors`.
     """
     for name, value in items:
         try:
@@ -217,23 +218,23 @@ def parse_each(
 
 
 def get_object(fields: JSONObject, name: str) -> JSONObject:
-    """Return the object `name`, or an empty one."""
+    """Return the object in the field `name`, or an empty object."""
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def get_list(fields: JSONObject, name: str) -> list[Any]:
-    """Return the list `name`, or an empty one."""
+    """Return the list in the field `name`, or an empty list."""
     value = fields.get(name)
     return value if isinstance(value, list) else []
 
 
 def get_objects(fields: JSONObject, name: str) -> list[JSONObject]:
-    """Return the objects in the list `name`."""
+    """Return the objects in the list `name`. Other items are left out."""
     return [value for value in get_list(fields, name) if isinstance(value, dict)]
 
 
 def get_text(fields: JSONObject, name: str) -> str:
-    """Return the text `name`, or an empty one."""
+    """Return the text in the field `name`, or an empty text."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""

@@ -1,8 +1,10 @@
-"""JSON Lines, one message a line: `session`, `role`, `content`, `created_at`, optional `author`.
+"""JSON Lines with one message per line: `session`, `role`, `content`, `created_at`, optional
+`author`.
 
-Messages with the same `session` are one conversation, also across files, so a longer export adds
-the new messages. Lines of different conversations may be mixed. Therefore all messages of a file
-are in memory until its end: measured, their text and 0.6 KB for each.
+Messages with the same `session` belong to one conversation, even in different files. Therefore a
+later, longer export adds only its new messages. Lines of different conversations may be mixed, so
+all messages are held in memory until the end of the file. Measured, this takes 0.6 KB per message
+plus its text.
 """
 
 import json
@@ -31,7 +33,9 @@ MAX_LINE_BYTES = 4 * 2**20
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """Recognise a line with the fields, or the name if the first line is longer than `head`."""
+    """Return whether the first line has the required fields. If it is longer than `head`, use the
+    name.
+    """
     return any(map(_is_message, head.split(b"\n"))) or name.lower().endswith((".jsonl", ".ndjson"))
 
 
@@ -53,7 +57,7 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
             result.errors.append(f"Line {number}: {error}")
             continue
         seen[session, message.key] += 1
-        # A repeated line (same text, time and author) is a separate message.
+        # If a line (text, time and author) occurs again, it is another message.
         if (occurrence := seen[session, message.key]) > 1:
             message = replace(message, key=f"{message.key}-{occurrence}")
         conversations[session].append(message)
@@ -62,13 +66,13 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
             f"It has no line that is a message. {' '.join(result.errors[:1])}".strip()
         )
     for session, messages in conversations.items():
-        # Stable: messages of the same second stay in the order of the file.
+        # Stable sort: messages of the same second keep the order of the file.
         in_order = sorted(with_plausible_times(messages, None), key=lambda message: message.at)
         yield ImportedSession(session, session, in_order)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank with their numbers; too long ones are cut off."""
+    """Yield the number and text of each line that is not blank. Lines that are too long are cut."""
     for number in count(1):
         line = file.readline(MAX_LINE_BYTES + 1)
         if not line:
@@ -115,6 +119,6 @@ def _fields(line: bytes) -> JSONObject:
 
 
 def identity(role: str, at: datetime, speaker: str, text: str) -> str:
-    """Return 32 hexadecimal digits that are the same in every export of the message."""
+    """Return 32 hexadecimal digits that identify the message in every export that contains it."""
     whole = json.dumps([role, at.isoformat(), speaker, text])
     return sha256(whole.encode()).hexdigest()[:32]

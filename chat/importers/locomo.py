@@ -1,7 +1,8 @@
 """LoCoMo (Maharana et al., 2024): conversations of two people over months, in numbered sessions.
 
-`session_N` is a list of turns `{speaker, dia_id, text, blip_caption?}`; `session_N_date_time` is
-its time, such as "1:56 pm on 8 May, 2023", read as UTC. https://github.com/snap-research/locomo
+`session_N` is a list of turns `{speaker, dia_id, text, blip_caption?}`. `session_N_date_time` is
+the time of the session, such as "1:56 pm on 8 May, 2023", which is read as UTC.
+https://github.com/snap-research/locomo
 """
 
 import json
@@ -22,7 +23,7 @@ from chat.models import Role
 
 SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
 MAX_FILE_BYTES = 64 * 2**20
-# Only sessions have a time. Their turns get different times, so that they stay in order.
+# The time between two turns, because only sessions have a time in the file and turns need an order.
 TURN_INTERVAL = timedelta(seconds=30)
 
 Conversation = dict[str, object]
@@ -67,7 +68,7 @@ def _numbers(conversation: Conversation) -> list[int]:
 
 
 def _turns(conversation: Conversation, number: int, result: ImportResult) -> list[ImportedMessage]:
-    """Return the messages of session `number`; damaged turns are added to `result`."""
+    """Return the messages of session `number`. Errors of damaged turns are added to `result`."""
     try:
         # Such as "1:56 pm on 8 May, 2023".
         text = str(conversation.get(f"session_{number}_date_time"))
@@ -89,7 +90,7 @@ def _turns(conversation: Conversation, number: int, result: ImportResult) -> lis
 
 
 def _message(turn: object, at: datetime) -> ImportedMessage | None:
-    """Return the message of one turn, or None without its speaker, id or text."""
+    """Return the message of one turn, or None if it has no speaker, id or text."""
     if not isinstance(turn, dict):
         return None
     key, speaker, text = (turn.get(field) for field in ("dia_id", "speaker", "text"))
@@ -101,7 +102,9 @@ def _message(turn: object, at: datetime) -> ImportedMessage | None:
 
 
 def _identity(first: ImportedMessage) -> str:
-    """Return the identity of a conversation: of its first message, not of its file name."""
+    """Return the identity of a conversation. It depends on the first message, not on the file
+    name.
+    """
     beginning = json.dumps([first.at.isoformat(), first.speaker, first.text])
     return sha256(beginning.encode()).hexdigest()[:32]
 

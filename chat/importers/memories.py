@@ -1,4 +1,6 @@
-"""The memories of another program as a conversation, the source of proposed entries."""
+"""The memories of another program, converted to a conversation that proposed entries are based
+on.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,9 +12,9 @@ from chat.importers.base import ImportedMessage, ImportedSession
 from chat.models import Role
 from projects.core import token_counting
 
-# Size of a message: the entry that is proposed from it is approved or rejected as a whole.
+# The maximum length of a message in tokens. The entry proposed from it is reviewed as a whole.
 MAX_PART_TOKENS = 1_500
-# Longer texts are split before their tokens are counted.
+# Texts with more characters per token are split before their tokens are counted.
 MAX_CHARS_PER_TOKEN = 16
 
 _PARAGRAPHS = re.compile(r"(?<=\n\n)(?!\n)")
@@ -21,7 +23,9 @@ _SENTENCES = re.compile(r"(?<=[.!?…]\s)|(?<=[。！？])")
 
 
 def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSession:
-    """Return the memories of `program` about `owner`. The same text is always the same message."""
+    """Return the memories of `program` about `owner`. Equal texts always become the same
+    message.
+    """
     now = timezone.now()
     parts = {
         sha256(part.encode()).hexdigest()[:32]: part for text in texts for part in split_text(text)
@@ -34,8 +38,8 @@ def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSessi
 
 
 def split_text(text: str) -> list[str]:
-    """Split `text` at the ends of paragraphs, lines, sentences or words into parts of at most
-    MAX_PART_TOKENS tokens.
+    """Split `text` into parts of at most MAX_PART_TOKENS tokens, at the end of a paragraph, line,
+    sentence or word.
     """
     return [
         part.strip() for part in _parts(text, [_PARAGRAPHS, _LINES, _SENTENCES]) if part.strip()
@@ -61,7 +65,9 @@ def _parts(text: str, cuts: list[re.Pattern[str]]) -> Iterator[str]:
 
 
 def _length(text: str) -> int:
-    """Return the number of tokens, or any number above MAX_PART_TOKENS for a very long text."""
+    """Return the number of tokens. For a very long text, return any number above
+    MAX_PART_TOKENS.
+    """
     return (
         token_counting.count(text)
         if len(text) <= MAX_PART_TOKENS * MAX_CHARS_PER_TOKEN
@@ -70,7 +76,7 @@ def _length(text: str) -> int:
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Yield parts that end after a space, if there is one."""
+    """Yield parts of limited length. They end after a space if possible."""
     start = 0
     while start < len(text):
         head = token_counting.truncate(

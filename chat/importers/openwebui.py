@@ -28,9 +28,9 @@ from chat.models import Role
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _CHAT = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"chat"\s*:\s*\{', re.DOTALL)
-# An uploaded image is part of the chat.
+# An uploaded image is stored in the chat as a data: URL.
 _DATA = re.compile(r"data:image/[a-z+.-]+;base64,")
-# The parts of an answer that the page folds: reasoning, tool calls, executed code.
+# The folded parts of an answer: reasoning, tool calls, executed code.
 _FOLDED = re.compile(
     r'<details type="(?:reasoning|tool_calls|code_interpreter)".*?(?:</details>|\Z)', re.DOTALL
 )
@@ -43,7 +43,7 @@ def recognises(name: str, head: bytes) -> bool:
 def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
     """Yield the chats in the order of the file.
 
-    In an export of all users, only the chats of its first user count as the importing user's own.
+    In an export of all users, only the first user's chats are attributed to the importing user.
     """
     users: list[str] = []
     spool = ImageSpool()
@@ -75,7 +75,7 @@ def _session(
 
 
 def _linear_history(messages: list) -> JSONObject:
-    """Return the messages of a chat without a history, each the parent of the next."""
+    """Return the messages of a chat without a history, each as the parent of the next message."""
     history: JSONObject = {}
     for number, message in enumerate(messages, 1):
         if isinstance(message, dict):
@@ -85,7 +85,9 @@ def _linear_history(messages: list) -> JSONObject:
 
 
 def _node(value: object, speaker: str, spool: ImageSpool) -> TreeNode:
-    """Return a node, without text for other roles. Raises `InvalidItemError`."""
+    """Return a node. It has no text for roles other than user and assistant. Raises
+    `InvalidItemError`.
+    """
     message = require_object(value)
     role = ROLES.get(get_text(message, "role"))
     if role is None:
@@ -105,7 +107,7 @@ def _node(value: object, speaker: str, spool: ImageSpool) -> TreeNode:
 
 
 def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[ImportedImage, ...]]:
-    """Return the text with notes in place of files, and the images. Raises `InvalidItemError`."""
+    """Return the text, in which notes replace files, and the images. Raises `InvalidItemError`."""
     content = message.get("content")
     if isinstance(content, list):
         parts = get_objects(message, "content")
@@ -124,7 +126,7 @@ def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[Importe
 
 
 def _image(file: JSONObject, spool: ImageSpool) -> ImportedImage | None:
-    """Return an uploaded file, if it is an image."""
+    """Return an uploaded file as an image, or None if it is not an image."""
     prefix = _DATA.match(get_text(file, "url"))
     if prefix is None:
         return None

@@ -1,4 +1,4 @@
-"""Strata's own export of a session, as `chat.exporters.json` writes it."""
+"""Strata's own export of a session, in the format that `chat.exporters.json` writes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ from projects.models import validate_model_name
 
 # The largest value of an integer column.
 MAX_INTEGER = 2**31 - 1
-# Larger versions are invalid; the column has room for later versions.
+# The maximum version of a message. The column can store more, so that later edits are possible.
 MAX_VERSION = 2**30
 _FORMAT_HEAD = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{\s*"format"\s*:\s*"' + FORMAT.encode() + b'"')
 
@@ -61,9 +61,9 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
-    """Yield the session; a reply that was in progress becomes interrupted.
+    """Yield the session. A reply that was in progress when it was exported becomes interrupted.
 
-    All its messages are in memory, but not their images.
+    All messages of the session are held in memory, but not their images.
     """
     extract_images = _ImageExtractor()
 
@@ -77,7 +77,9 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
 
 
 class _ImageExtractor:
-    """Moves the images of messages to disk and rejects messages that are too large without them."""
+    """Moves the images of messages to disk. Rejects messages that are too large even without
+    images.
+    """
 
     def __init__(self) -> None:
         self.spool = ImageSpool()
@@ -92,7 +94,7 @@ class _ImageExtractor:
             return InvalidItemError(
                 f"The messages before it are longer than {MAX_ELEMENT_BYTES // 2**20} MB."
             )
-        # Older exports have only the names of images.
+        # Older exports contain only the names of images.
         images = [] if fields.get("deleted_at") else get_objects(fields, "images")
         return fields | {"images": [self._image(image) for image in images]}
 
@@ -210,7 +212,7 @@ def _message(fields: JSONObject, earlier: Mapping[str, ImportedMessage]) -> Impo
 
 
 def _revisions(fields: JSONObject, version: int, at: datetime) -> tuple[ImportedRevision, ...]:
-    """Return the texts before the present one, each version once."""
+    """Return the earlier texts of a message, each version once."""
     revisions = {
         number: ImportedRevision(
             number,
@@ -225,7 +227,7 @@ def _revisions(fields: JSONObject, version: int, at: datetime) -> tuple[Imported
 
 
 def _reactions(fields: JSONObject) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of user and emoji, each once."""
+    """Return pairs (user, emoji), each pair once."""
     pairs = (
         (get_text(reaction, "user"), storable(get_text(reaction, "emoji")))
         for reaction in get_objects(fields, "reactions")
@@ -239,7 +241,7 @@ def _usage(fields: JSONObject) -> dict[str, int | Decimal | None]:
 
 
 def _cost(value: object) -> Decimal | None:
-    """Return US dollars; None if it is not a number or implausibly large."""
+    """Return the cost in US dollars; None if it is not a number or implausibly large."""
     try:
         cost = Decimal(str(value))
         return cost.quantize(Decimal("0.000001")) if 0 <= cost < 10**6 else None
@@ -255,8 +257,8 @@ def _number(fields: JSONObject, name: str) -> int | None:
 
 
 def _time(fields: JSONObject, name: str, otherwise: datetime | None) -> datetime | None:
-    """Return the time in the field `name`, or `otherwise` if it is implausible; None without a
-    time.
+    """Return the time in the field `name`. Return `otherwise` if it is implausible, and None if
+    there is no time.
     """
     at = parse_time(fields.get(name))
     return at and first_plausible(at, otherwise)

@@ -1,4 +1,4 @@
-"""Converts a conversation that its source stores as a tree."""
+"""Converts conversations that their source stores as trees."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,9 @@ from chat.models import Role
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A node of the tree. Without visible content it is skipped: its children follow its parent."""
+    """A node of the tree. If it has no visible content, it is skipped: its parent gets its
+    children.
+    """
 
     parent: str | None = None
     role: str = Role.USER
@@ -37,11 +39,12 @@ class TreeNode:
 def order_messages(
     nodes: Mapping[str, TreeNode], current: object, start: datetime | None
 ) -> tuple[list[ImportedMessage], str | None]:
-    """Return the visible messages, by time and each after its parent, and the key of the head.
+    """Return the visible messages in chronological order, each after its parent, and the key of the
+    head.
 
     The head is `current`, or the nearest visible message above it. A node without a plausible time
-    gets the time of its parent; the first node gets `start`, the time of the conversation. A path
-    ends at a missing parent or at a cycle. Raises `InvalidItemError` if nothing has a time.
+    gets the time of its parent. The first node gets `start`, the time of the conversation. A path
+    ends at a missing parent or at a cycle. Raises `InvalidItemError` if no time is plausible.
     """
     if nodes and start is None and not any(node.at for node in nodes.values()):
         raise InvalidItemError("It has no times.")
@@ -51,7 +54,7 @@ def order_messages(
     for name, parent in parents.items():
         children[parent].append(name)
     positions = {name: position for position, name in enumerate(nodes)}
-    # The nearest visible message on the path down to each node.
+    # For each node, the nearest visible message on the path down to it.
     visible: dict[str | None, str | None] = {None: None}
     messages: list[ImportedMessage] = []
     queue: list[tuple[datetime, int, str]] = []
@@ -69,13 +72,13 @@ def order_messages(
             messages.append(ImportedMessage(**fields))
         visible[name] = name if node.is_visible else above
         enqueue(children[name], at)
-    # If nothing on the active path is visible, the latest message is the head.
+    # If no message of the active path is visible, the latest message is the head.
     head = visible.get(current) if isinstance(current, str) else None
     return messages, head or (messages[-1].key if messages else None)
 
 
 def _parents(nodes: Mapping[str, TreeNode], current: object) -> dict[str, str | None]:
-    """Return the parent of each node, without cycles. The path to `current` has priority."""
+    """Return the parent of each node. Cycles are broken, but not on the path to `current`."""
     parents: dict[str, str | None] = {}
     for start in (current, *nodes):
         path = set()

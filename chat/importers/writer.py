@@ -38,7 +38,9 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class WrittenSession:
-    """A written conversation: its `new` messages, and the ids of all its messages by key."""
+    """A conversation that was written. `new` are its new messages, and there are the ids of all, by
+    key.
+    """
 
     conversation: ImportedSession
     session: Session
@@ -54,11 +56,11 @@ class WrittenSession:
 
 
 class ImportWriter:
-    """Writes one import into `project`. New conversations belong to `owner`; `upload` records what
-    was added.
+    """Writes one import into `project`. New conversations belong to `owner`. `upload` records what
+    is added.
 
-    A file can claim any author. Therefore only the name of `owner` becomes an account. Other
-    authors are names without an account, unless an operator chose `match_members`.
+    A file can name any author. Therefore only the name of `owner` is matched with an account. Other
+    authors become names without an account, unless an administrator chose `match_members`.
     """
 
     def __init__(
@@ -76,8 +78,8 @@ class ImportWriter:
 
         Call this in a transaction.
         """
-        # One import at a time, so that two concurrent imports of a file do not write it twice. The
-        # lock does not block other writers, because no key of the project changes.
+        # Serialise imports, so that concurrent imports of a file do not write it twice. Other
+        # writers are not blocked, because no key of the project changes.
         Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
         batch = self._without_forgotten(format, batch, result)
         sessions = self._sessions(format, batch)
@@ -86,8 +88,7 @@ class ImportWriter:
         for conversation in batch:
             session = sessions[_source_key(format, conversation)]
             if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
-                # Without the title of the chat, because forgetting the chat does not delete this
-                # error.
+                # The error contains no title, because it is not deleted when the chat is forgotten.
                 start = f"{session.created_at:%Y-%m-%d %H:%M}"
                 result.errors.append(f"The chat of {start} is private to another member.")
                 continue
@@ -100,7 +101,7 @@ class ImportWriter:
         return written
 
     def _record_stretches(self, written: Sequence[WrittenSession]) -> None:
-        """Record the messages that this import added to each conversation, so that they can be
+        """Record which messages this import added to each conversation, so that they can be
         forgotten together.
         """
         if self.upload is not None:
@@ -119,7 +120,7 @@ class ImportWriter:
     def _without_forgotten(
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult
     ) -> list[ImportedSession]:
-        """Return the batch without forgotten messages, which count as skipped."""
+        """Return the batch without forgotten messages, which are counted as skipped."""
         subjects = {
             name
             for conversation in batch
@@ -141,9 +142,10 @@ class ImportWriter:
         return remaining
 
     def _sessions(self, format: str, batch: Sequence[ImportedSession]) -> dict[str, Session]:
-        """Return the sessions of a batch by source key; missing ones are created.
+        """Return the sessions of a batch by source key. Create the missing ones.
 
-        An export of Strata that is imported where it was created belongs to the original session.
+        If a session of this server was exported and is imported into its own project, it is that
+        session.
         """
         wanted = {_source_key(format, conversation): conversation for conversation in batch}
         own = {item.id: source_key for source_key, item in wanted.items() if item.id}
@@ -182,7 +184,7 @@ class ImportWriter:
         )
 
     def _known(self, sessions: Iterable[Session]) -> dict[UUID, dict[str, UUID]]:
-        """Return the messages of each session by source key and by id, as exports name them."""
+        """Return, for each session, its messages by source key and by the id that exports use."""
         rows = Message.objects.filter(project=self.project, session__in=list(sessions))
         known: dict[UUID, dict[str, UUID]] = defaultdict(dict)
         for session, pk, source_key in rows.values_list("session", "pk", "source_key"):
@@ -194,14 +196,14 @@ class ImportWriter:
     def _add(
         self, session: Session, conversation: ImportedSession, known: dict[str, UUID]
     ) -> list[Message]:
-        """Write the messages that are not in `known`, and add them to it."""
+        """Write the messages that are not in `known`. Add them to `known`."""
         messages = {source_key_for(message.key): message for message in conversation.messages}
         drafts = {
             key: self._draft(key, message) for key, message in messages.items() if key not in known
         }
         if not drafts:
             return []
-        # Only the first import sets the properties of a session.
+        # Only the import that creates a session sets its properties.
         is_new = session.head_id is None and not known
         is_continued = not is_new and self._is_continued(session)
         known |= {key: message.pk for key, message in drafts.items()}
@@ -218,7 +220,7 @@ class ImportWriter:
         return written
 
     def _write_changes(self, written: Sequence[tuple[Message, ImportedMessage]]) -> None:
-        """Write the earlier texts of messages, and the reactions of known users."""
+        """Write the earlier texts of messages, and the reactions of matched users."""
         revisions, reactions = [], []
         for message, imported in written:
             keys = {"project_id": message.project_id, "message": message}
@@ -241,12 +243,14 @@ class ImportWriter:
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
 
     def _is_continued(self, session: Session) -> bool:
-        """Return whether the head was written in Strata, so that an import does not move it."""
+        """Return whether the last message was written in Strata. Then an import does not move the
+        head.
+        """
         written_here = session.messages.filter(source_key=None)
         return session.head_id is not None and written_here.filter(pk=session.head_id).exists()
 
     def _draft(self, source_key: str, message: ImportedMessage) -> Message:
-        """Return the message, whose author is a known user or the name in the source."""
+        """Return the unsaved message. Its author is a matched user or the name in the source."""
         author = None
         if message.role == Role.USER:
             author = self.owner if message.own else self.people.get(message.speaker)
@@ -271,7 +275,7 @@ class ImportWriter:
 
 
 def _parent_id(session: Session, known: dict[str, UUID], parent: str) -> UUID | None:
-    """Return the message with the key `parent`, or its empty row if it was forgotten."""
+    """Return the id of the message with the key `parent`, even if it was forgotten and is empty."""
     forgotten = source_digest(session.source_key or "", source_key_for(parent))
     return known.get(source_key_for(parent)) or known.get(forgotten)
 
@@ -281,6 +285,6 @@ def _source_key(format: str, conversation: ImportedSession) -> str:
 
 
 def _names(format: str, conversation: ImportedSession, message: ImportedMessage) -> tuple[str, ...]:
-    """Return the ids and digests under which the message may have been forgotten."""
+    """Return the ids and digests by which tombstones identify the message."""
     source, key = _source_key(format, conversation), source_key_for(message.key)
     return source_digest(source), str(conversation.id), key, source_digest(source, key)

@@ -1,7 +1,7 @@
-"""The documents of an uploaded file: the file itself, or the files in a zip file.
+"""The documents of an upload: the file itself, or the files in a zip file.
 
-A zip file is checked by its directory before anything is unpacked. A file that is larger than its
-size in the directory is cut off there, and then fails its checksum.
+The directory of a zip file is checked before anything is unpacked. If a file is larger than its
+directory entry states, it is cut off there and then fails its checksum.
 """
 
 import re
@@ -16,28 +16,28 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from chat.importers.base import ImportedFile, ImportRejectedError
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-# All documents together.
+# The maximum size of all documents together, unpacked.
 MAX_UNPACKED_BYTES = 2**30
-# Compression makes exports about ten times smaller. Deflate reaches a ratio of 1,000, but only zip
+# The maximum compression ratio. Exports reach about ten. Deflate can reach 1,000, but only zip
 # bombs do.
 MAX_RATIO = 200
-# Smaller files may have any ratio.
+# Files up to this size may have any ratio.
 RATIO_MIN_BYTES = 2**20
-# The directory, which zipfile reads into memory: about 40,000 files.
+# The maximum size of the directory, which zipfile reads into memory. It is enough for 40,000 files.
 MAX_DIRECTORY_BYTES = 4 * 2**20
-# The format of each is recognised while the user waits.
+# The maximum number of documents, because their formats are recognised while the user waits.
 MAX_DOCUMENTS = 10_000
 DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
-# File names in an export begin with the id of the file, followed by the name of the upload.
+# Files in an export have names that begin with an id, followed by the name of the uploaded file.
 _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
 _MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
 
 @dataclass
 class UploadContents:
-    """The documents with conversations, and those with memories and projects."""
+    """The documents with conversations, and the documents with memories and projects."""
 
     documents: list[ImportedFile] = field(default_factory=list)
     memories: list[ImportedFile] = field(default_factory=list)
@@ -45,7 +45,9 @@ class UploadContents:
 
 @contextmanager
 def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
-    """Open the documents of a file. Raises `ImportRejectedError`, also while they are read."""
+    """Open the documents of a file. Raises `ImportRejectedError`, possibly later, when they are
+    read.
+    """
     with open_zip(file) as archive:
         if archive is not None:
             yield _contents(archive)
@@ -57,7 +59,9 @@ def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
 
 @contextmanager
 def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
-    """Open `file` as a zip file; None if it is not one. Raises `ImportRejectedError` if damaged."""
+    """Open `file` as a zip file. Yields None if it is no zip file. Raises `ImportRejectedError` if
+    damaged.
+    """
     file.seek(0)
     if file.read(4) not in MAGIC:
         yield None
@@ -69,7 +73,7 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
 
 
 def open_member(archive: ZipFile, name: str) -> BinaryIO:
-    """Open the file `name` of `archive`. Raises `KeyError` if there is none.
+    """Open the file `name` of `archive`. Raises `KeyError` if it does not exist.
 
     Reading a damaged file raises `ImportRejectedError`.
     """
@@ -83,7 +87,7 @@ def _rewound(file: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def _zip_errors() -> Iterator[None]:
-    # The errors of zipfile for damaged files; the last two for invalid numbers.
+    # The errors that zipfile raises for damaged files; the last two are raised for invalid numbers.
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
@@ -93,7 +97,7 @@ def _zip_errors() -> Iterator[None]:
 
 
 class _BoundedFile:
-    """A file that rejects large single reads."""
+    """A file whose single reads are limited in size."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -109,7 +113,7 @@ class _BoundedFile:
 
 
 class _Member:
-    """A file in a zip file. Read errors raise `ImportRejectedError`."""
+    """A file in a zip file. A failed read raises `ImportRejectedError`."""
 
     def __init__(self, archive: ZipFile, info: ZipInfo) -> None:
         with _zip_errors():
@@ -148,7 +152,7 @@ def _contents(archive: ZipFile) -> UploadContents:
 
 
 def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, ImportedFile]:
-    """Return the files that may be images, by the id that conversations use."""
+    """Return the files that may be images, by the id with which conversations refer to them."""
     named = ((_FILE.fullmatch(PurePosixPath(info.filename).name), info) for info in files)
     return {
         match[1]: _document(archive, info)
@@ -158,9 +162,9 @@ def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, ImportedFile]:
 
 
 def is_visible(info: ZipInfo) -> bool:
-    """Return whether `info` is a file that its owner knows, not one of the operating system."""
+    """Return whether `info` is a user's file, not a hidden file that an operating system added."""
     parts = PurePosixPath(info.filename).parts
-    # `is_dir` reads the last character of the name, which may be empty.
+    # Not `is_dir`, which reads the last character of the name and fails if the name is empty.
     return (
         bool(info.filename)
         and not info.is_dir()
@@ -181,12 +185,12 @@ def _is_locked(info: ZipInfo) -> bool:
 
 
 def _is_readable(info: ZipInfo) -> bool:
-    # Other methods may need gigabytes of memory.
+    # Other compression methods may need gigabytes of memory.
     return info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
 
 
 def check_files(files: list[ZipInfo]) -> None:
-    """Raise `ImportRejectedError` if a file cannot be unpacked in bounded space."""
+    """Raise `ImportRejectedError` if a file might unpack to more than the limits allow."""
     if any(map(_is_locked, files)):
         raise ImportRejectedError("The zip file is encrypted.", code="encrypted")
     if not all(map(_is_readable, files)):

@@ -1,8 +1,8 @@
-"""Ranking: the signals of each candidate row, and the weights that combine them into one score.
+"""Ranking: computes signals for each candidate row, and combines them into a score. Pure.
 
-Pure functions over arrays. Rows are in the order of their sources, so that the neighbours of an
-excerpt are the rows beside it. Signals that add up over the words of a query are weighted by the
-rarity of the words and divided by the total weight: they are the matched share of the query.
+Rows are ordered by source, so that the neighbours of an excerpt are the adjacent rows. Signals that
+add up over the words of a query are weighted by the rarity of the words and divided by the total
+weight. Their value is then the share of the query that matches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# The score is linear; the softmax of the scores of a query's rows is the fitted probability that a
-# row answers it (docs/recall.md).
+# The score is a weighted sum. The softmax of the scores of a query's rows is the fitted probability
+# that a row answers the query (docs/recall.md).
 WEIGHTS: Mapping[str, float] = {
-    # Set by hand, because each kind of conversation would fit other values: the role and the form
-    # of an excerpt, and its time if the query asks for the latest or continues a chat.
+    # Set by hand, because the best values depend on the kind of conversation: the role and form of
+    # an excerpt, and its time if the query asks for the latest or continues a chat.
     "assistant": -1.5,
     "assistant_message": 1.0,
     "assistant_self": -1.0,
@@ -34,23 +34,23 @@ WEIGHTS: Mapping[str, float] = {
     "length": -0.25,
     "asked_latest": 1.0,
     "recent_message": 0.4,
-    # The others were fitted on labelled conversations of three kinds, each with equal weight. None
-    # is negative. Exact words of the query: in the excerpt with its neighbours, after it, and in
-    # the best excerpt of its conversation.
+    # The other weights were fitted on three kinds of labelled conversations of equal weight, and
+    # are not negative. First, exact words of the query: in the excerpt and its neighbours, after
+    # it, near it, and in the best excerpt of its conversation.
     "words_turn": 0.965,
     "words_after": 0.303,
     "words_window": 1.434,
     "words_session": 1.844,
-    # Words of the query, by the most similar word: in the excerpt, and those that only occur
-    # before it, after it, further away, and elsewhere in its conversation.
+    # Words of similar meaning: in the excerpt, the same with rare words only, and words that occur
+    # only before it, after it, further away, or elsewhere in its conversation.
     "meaning": 6.249,
     "meaning_rare": 2.504,
     "meaning_before": 4.683,
     "meaning_after": 1.673,
     "meaning_further": 4.395,
     "meaning_session": 0.874,
-    # The vectors of whole excerpts: of this one, the next, both neighbours, and the best of its
-    # conversation.
+    # The similarity of vectors: of this excerpt, the next excerpt, both neighbours, and the best
+    # excerpt of the conversation.
     "likeness": 1.044,
     "likeness_after": 0.407,
     "likeness_near": 1.136,
@@ -61,7 +61,7 @@ WEIGHTS: Mapping[str, float] = {
     "speaker_of_self": 1.580,
     "asked_names": 2.004,
     "asked_when": 1.491,
-    # The days that the query names.
+    # The days that the query mentions.
     "day": 4.312,
     "day_after": 0.599,
     "day_before": 1.465,
@@ -87,10 +87,10 @@ SET_BY_HAND = (
     *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
     *("asked_latest", "recent_message"),
 )
-# BM25's saturation and length normalisation.
+# BM25's parameters for saturation and length normalisation.
 # https://doi.org/10.1561/1500000019, section 3
 K1, B = 1.2, 0.75
-# Rows that are further apart in their source, in messages, are not neighbours.
+# The maximum distance between neighbours in a source, in messages.
 MAX_NEIGHBOUR_GAP = 4
 EPOCH = date(1970, 1, 1)
 
@@ -98,12 +98,14 @@ EPOCH = date(1970, 1, 1)
 def score_contributions(
     signals: Mapping[str, Floats], weights: Mapping[str, float]
 ) -> dict[str, Floats]:
-    """Return what each signal adds to the score of each row; nothing without rows."""
+    """Return, for each signal, what it adds to the score of each row. Empty if there are no
+    rows.
+    """
     return {name: weight * signals[name] for name, weight in weights.items() if name in signals}
 
 
 def total_scores(contributions: Mapping[str, Floats]) -> Floats:
-    """Return the score of each row; a higher score is better."""
+    """Return the score of each row. Higher is better."""
     if not contributions:
         return np.zeros(0, np.float32)
     return np.sum(list(contributions.values()), axis=0)
@@ -111,12 +113,15 @@ def total_scores(contributions: Mapping[str, Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class CandidateRows:
-    """The candidates and their neighbours, one array or sequence for each column.
+    """The candidates and their neighbours. Each field is a column, an array or a sequence.
 
-    `source` numbers the sources in order; `matched` has a column for each term of the query;
-    `similarity` is the cosine of the vectors of the row and the query, 0 without a vector; `days`
-    count from 1 January 1970, as do the days that the text `mentions` ("yesterday"), which matter
-    only if the query names dates; `parts` are the numbers of the parts of long messages.
+    - `source`: the number of the source, in order.
+    - `matched`: a column for each term of the query.
+    - `similarity`: the cosine of the vectors of row and query, 0 without a vector.
+    - `days`: days since 1 January 1970.
+    - `mentions`: days in the same unit that the text refers to ("yesterday"). They are set only if
+      the query contains dates.
+    - `parts`: the numbers of the parts of long messages.
     """
 
     source: Ints
@@ -134,14 +139,14 @@ class CandidateRows:
         return len(self.source)
 
     def combine_by_source(self, values: NDArray, combine: np.ufunc) -> NDArray:
-        """Return `values` combined over all rows of a source, for each row."""
+        """Return for each row the combination of `values` over all rows of its source."""
         starts = np.flatnonzero(np.diff(self.source, prepend=-1))
         return combine.reduceat(values, starts, axis=0)[self.source]
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The indexes of the rows before and after each row; len(rows) where there is none."""
+    """The indexes of the preceding and following rows of each row; len(rows) if there is none."""
 
     before: Ints
     after: Ints
@@ -170,8 +175,8 @@ def measure_signals(
 ) -> dict[str, Floats]:
     """Return every signal of every row.
 
-    `idf` weights the columns of `rows.matched`; `is_speaker` marks the rows whose speaker the query
-    mentions.
+    `idf` are the weights of the columns of `rows.matched`. `is_speaker` is true for rows whose
+    speaker the query mentions.
     """
     neighbours = Neighbours.of(rows)
     names, ids, sizes = wordpieces.unpack(rows.pieces)
@@ -186,7 +191,7 @@ def measure_signals(
 
 
 def values_at(values: NDArray, indexes: Ints) -> NDArray:
-    """Return the values at `indexes`; zero for a neighbour that does not exist."""
+    """Return the values at `indexes`, and zero for neighbours that do not exist."""
     zero = np.zeros((1, *values.shape[1:]), values.dtype)
     return np.concatenate([values, zero])[indexes]
 
@@ -194,7 +199,9 @@ def values_at(values: NDArray, indexes: Ints) -> NDArray:
 def word_signals(
     rows: CandidateRows, neighbours: Neighbours, idf: Floats, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how well the exact words of the query match the text near a row, and the session."""
+    """Return how well the exact words of the query match the row, its surroundings and its
+    session.
+    """
     matched = rows.matched.astype(np.float32)
     total = float(idf.sum()) or 1.0
     length = sizes.astype(np.float32) + 1
@@ -223,11 +230,11 @@ def bm25(counts: Floats, length: Floats, idf: Floats) -> NDArray[np.floating]:
 def meaning_signals(
     query_pieces: Ints, rows: CandidateRows, neighbours: Neighbours, ids: Ints, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how similar the words of the query are to the most similar words in and near each row.
+    """Return how similar the words of the query are to the most similar words near each row.
 
-    The places are, in this order: the row, the row before, the row after, the rows beside those,
-    the session. Each place counts only as far as its words match better than those of the places
-    before it.
+    The places are, in this order: the row, the preceding row, the following row, the rows next to
+    these two, and the session. A place counts only as far as its words match better than those of
+    all earlier places in this order.
     """
     best = best_similarities(query_pieces, ids, sizes)
     share = (best > 0.6).mean(axis=0) if len(rows) else np.zeros(len(query_pieces))
@@ -254,10 +261,10 @@ def meaning_signals(
 
 
 def without_length(values: Floats, sizes: Ints) -> Floats:
-    """Return `values` without their dependence on the logarithm of the length of these rows.
+    """Return `values` minus their linear dependence on the logarithm of the row length.
 
-    The best match among more words is better by chance. The dependence is a slope fitted by least
-    squares, which is never negative.
+    With more words, the best match is better by chance. The slope of the dependence is fitted by
+    least squares, and is never negative.
     """
     length = np.log1p(sizes).astype(np.float32)
     length -= length.mean()
@@ -266,7 +273,7 @@ def without_length(values: Floats, sizes: Ints) -> Floats:
 
 
 def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
-    """Return for each row and query piece the highest cosine with a piece of the row, at least 0.
+    """Return the highest cosine, at least 0, of each query piece with a piece of each row.
 
     `ids` are the pieces of all rows, `sizes` the number of pieces of each row.
     """
@@ -278,7 +285,8 @@ def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
     if len(pieces) and len(query_pieces):
         cosines = np.zeros((len(occurs), len(query_pieces)), np.float32)
         vectors = known.unit_vectors
-        # Not `@`: BLAS takes many times as long to share so small a product among threads.
+        # einsum instead of `@`, because BLAS is many times slower: it uses threads for small
+        # products.
         cosines[pieces] = np.einsum("ij,kj->ik", vectors[pieces], vectors[query_pieces])
         has_pieces = sizes > 0
         starts = (np.cumsum(sizes) - sizes)[has_pieces]
@@ -288,7 +296,7 @@ def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
 
 
 def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Floats]:
-    """Return the mean similarity of a row with its neighbours, and of its session."""
+    """Return the mean vector similarity of each row with its neighbours, and of its session."""
     similarity = rows.similarity
     ones = np.ones(len(rows), np.float32)
     beside = (neighbours.before, neighbours.after)
@@ -303,9 +311,9 @@ def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Flo
 
 
 def kind_counter(ids: Ints, sizes: Ints) -> Callable[[PieceKind], Floats]:
-    """Return a function that counts the pieces of a kind in each row."""
+    """Return a function that counts, for each row, the word pieces of a kind."""
     kinds = wordpieces.vocabulary().kinds[ids]
-    # Only few pieces have a kind.
+    # Select these pieces first, because only a few pieces have a kind.
     indexes = np.flatnonzero(kinds)
     row_of = np.searchsorted(np.cumsum(sizes), indexes, side="right")
     kinds = kinds[indexes]
@@ -326,7 +334,9 @@ def speech_signals(
     names: NDArray[np.uint16],
     is_speaker: Bools,
 ) -> dict[str, Floats]:
-    """Return signals of the speaker and of the form: an answer is rarely a question itself."""
+    """Return signals of the speaker and the form. For example, an answer is rarely a question
+    itself.
+    """
     asks = (count_kind(PieceKind.QUESTION_MARK) > 0).astype(np.float32)
     speaks = is_speaker.astype(np.float32)
     of_self = np.minimum(count_kind(PieceKind.FIRST_PERSON), 4) / 4
@@ -344,7 +354,7 @@ def speech_signals(
 def time_signals(
     query: ParsedQuery, rows: CandidateRows, count_kind: Callable[[PieceKind], Floats]
 ) -> dict[str, Floats]:
-    """Return how near a row is to the dates in the query, and whether it mentions a time."""
+    """Return how near each row is to the dates in the query, and whether it mentions a time."""
     mentions_time = (count_kind(PieceKind.TIME) > 0).astype(np.float32)
     inside, after, before = (np.zeros(len(rows), np.float32) for _ in range(3))
     for dates in query.dates:
@@ -355,7 +365,7 @@ def time_signals(
         inside = np.maximum(inside, (distance == 0) | np.array(mentioned, bool))
         after = np.maximum(after, np.where(distance > 0, 1 - distance / 15, 0))
         before = np.maximum(before, np.where(distance < 0, 1 + distance / 45, 0))
-    # The place of each row in time: 0 is the oldest, 1 the latest.
+    # The rank of each row in chronological order, scaled: 0 is the oldest, 1 the latest.
     order = np.argsort(np.argsort(rows.days, kind="stable"), kind="stable")
     recency = order.astype(np.float32) / np.float32(max(len(rows) - 1, 1))
     return {
@@ -369,7 +379,9 @@ def time_signals(
 
 
 def later_conversations(rows: CandidateRows) -> Floats:
-    """Return for each row the number of conversations that continued after its own had ended."""
+    """Return, for each row, the number of conversations that continued after its conversation
+    ended.
+    """
     ends = rows.combine_by_source(np.array(rows.days), np.maximum)
     starts = np.flatnonzero(np.diff(rows.source, prepend=-1))
     later = len(starts) - np.searchsorted(np.sort(ends[starts]), ends, side="right")
@@ -377,9 +389,9 @@ def later_conversations(rows: CandidateRows) -> Floats:
 
 
 def role_signals(query: ParsedQuery, rows: CandidateRows) -> dict[str, Floats]:
-    """Return the signals of the role: people's messages count more, as assistants write more. A
-    message that continues a chat often continues what the assistant wrote. A question about the
-    person who asks it is answered by what people wrote.
+    """Return signals of the role. Messages of people count more, because assistants write more. A
+    message that continues a chat often refers to what the assistant wrote. A question about the
+    person who asks it is answered by messages of people.
     """
     by_assistant = rows.by_assistant.astype(np.float32)
     return {

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--match-members",
             action="store_true",
-            help="messages of authors with a member's username belong to that member",
+            help="match authors with members by username, so that their messages belong to them",
         )
         parser.add_argument("--format", default="auto", choices=["auto", *settings.CHAT_IMPORTERS])
 
@@ -80,7 +80,7 @@ def _project(user, slug: str) -> Project:
 
 
 class ProgressBar:
-    """One line that is drawn over and over, on a terminal only."""
+    """A progress bar: one line that is redrawn, only on a terminal."""
 
     def __init__(self, out: OutputWrapper, label: str) -> None:
         self.out, self.label = out, label

@@ -98,9 +98,7 @@ EPOCH = date(1970, 1, 1)
 def score_contributions(
     signals: Mapping[str, Floats], weights: Mapping[str, float]
 ) -> dict[str, Floats]:
-    """Return, for each signal, what it adds to the score of each row. Empty if there are no
-    rows.
-    """
+    """Return what each signal adds to the score of each row. Empty if there are no rows."""
     return {name: weight * signals[name] for name, weight in weights.items() if name in signals}
 
 
@@ -115,13 +113,10 @@ def total_scores(contributions: Mapping[str, Floats]) -> Floats:
 class CandidateRows:
     """The candidates and their neighbours. Each field is a column, an array or a sequence.
 
-    - `source`: the number of the source, in order.
-    - `matched`: a column for each term of the query.
-    - `similarity`: the cosine of the vectors of row and query, 0 without a vector.
-    - `days`: days since 1 January 1970.
-    - `mentions`: days in the same unit that the text refers to ("yesterday"). They are set only if
-      the query contains dates.
-    - `parts`: the numbers of the parts of long messages.
+    `source` is the number of the source, in order. `matched` has a column for each term of the
+    query. `similarity` is the cosine of the vectors of row and query, 0 without a vector. `days`
+    are days since 1 January 1970. `mentions` are days in the same unit that the text refers to
+    ("yesterday"), set only if the query contains dates. `parts` number the parts of long messages.
     """
 
     source: Ints
@@ -199,9 +194,7 @@ def values_at(values: NDArray, indexes: Ints) -> NDArray:
 def word_signals(
     rows: CandidateRows, neighbours: Neighbours, idf: Floats, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how well the exact words of the query match the row, its surroundings and its
-    session.
-    """
+    """Return how well the exact words of the query match the row, rows near it and its session."""
     matched = rows.matched.astype(np.float32)
     total = float(idf.sum()) or 1.0
     length = sizes.astype(np.float32) + 1
@@ -379,9 +372,7 @@ def time_signals(
 
 
 def later_conversations(rows: CandidateRows) -> Floats:
-    """Return, for each row, the number of conversations that continued after its conversation
-    ended.
-    """
+    """Return, for each row, how many conversations continued after its conversation ended."""
     ends = rows.combine_by_source(np.array(rows.days), np.maximum)
     starts = np.flatnonzero(np.diff(rows.source, prepend=-1))
     later = len(starts) - np.searchsorted(np.sort(ends[starts]), ends, side="right")

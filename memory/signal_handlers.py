@@ -248,7 +248,10 @@ def propose_memories(
 
 @receiver(message_added)
 def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    if messages:
+    """Index new messages, and a question together with its reply: the end of the reply marks the
+    session, which is then indexed from the first message that was not.
+    """
+    if messages and all(message.is_final for message in messages):
         indexing.mark_changed(session, min(message.seq for message in messages))
         start_indexing(session)
 

@@ -4,7 +4,6 @@ If a wake-up is lost, the work is only delayed, because beat also starts these t
 """
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +15,12 @@ from memory.tasks import TASK_EXPIRES_S, run_deliveries, run_indexing, run_readi
 
 log = logging.getLogger(__name__)
 
-# The minimum interval between two indexing tasks from one process.
-WAKE_INTERVAL_S = 1.0
-# After a failure, no wake-ups are sent for this time, because each attempt blocks its caller.
+# The time for which a process collects changes before it sends one indexing task for all of them.
+# A task for each change took more than twice as much processor time as the index itself.
+INDEXING_DELAY_S = 2.0
+# Files of one upload are read by one task.
+READING_DELAY_S = 0.2
+# After a failure, no wake-up is sent for this time, because each attempt blocks the caller.
 BROKER_RETRY_S = 10.0
 
 _broker_retry_at = 0.0
@@ -44,40 +46,32 @@ def _once_on_commit(send: Callable[[], None]) -> None:
         transaction.on_commit(send)
 
 
-class ThrottledWakeup:
-    """Sends a task at most once in `WAKE_INTERVAL_S`, whatever the number of calls.
+class CoalescedWakeup:
+    """Sends one task for all calls of the next `delay_s` seconds.
 
-    The first call after a pause sends the task at once. Later calls share one task, which a timer
-    sends at the end of the interval. The timer thread is not a daemon, so that a process that exits
-    early still sends the task.
+    The timer thread is not a daemon, so that a process that exits early still sends the task.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, delay_s: float) -> None:
         self._task = task
+        self._delay_s = delay_s
         self._lock = threading.Lock()
-        self._sent_at = -math.inf
         self.timer: threading.Timer | None = None
 
     def __call__(self) -> None:
         with self._lock:
-            if self.timer is not None:
-                return
-            wait = self._sent_at + WAKE_INTERVAL_S - time.monotonic()
-            if wait > 0:
-                self.timer = threading.Timer(wait, self._send_later)
+            if self.timer is None:
+                self.timer = threading.Timer(self._delay_s, self._send)
                 self.timer.start()
-                return
-            self._sent_at = time.monotonic()
-        send(self._task)
 
-    def _send_later(self) -> None:
+    def _send(self) -> None:
         with self._lock:
-            self._sent_at, self.timer = time.monotonic(), None
+            self.timer = None
         send(self._task)
 
 
-_send_indexing = ThrottledWakeup(run_indexing)
-_send_reading = ThrottledWakeup(run_reading)
+_send_indexing = CoalescedWakeup(run_indexing, INDEXING_DELAY_S)
+_send_reading = CoalescedWakeup(run_reading, READING_DELAY_S)
 
 
 def _send_deliveries() -> None:

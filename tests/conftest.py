@@ -208,11 +208,11 @@ def woken(monkeypatch) -> list[dict]:
     after each change.
     """
     from memory import wakeups
-    from memory.tasks import run_indexing, run_reading
+    from memory.tasks import run_indexing
 
-    monkeypatch.setattr(run_reading, "apply_async", lambda **options: None)
+    monkeypatch.setattr(wakeups, "_send_reading", lambda: None)
     calls: list[dict] = []
-    monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", 0)
+    monkeypatch.setattr(wakeups, "_send_indexing", lambda: wakeups.send(run_indexing))
     monkeypatch.setattr(run_indexing, "apply_async", lambda **options: calls.append(options))
     return calls
 

@@ -79,8 +79,7 @@ class Claim:
 # Plain SQL: it runs twice for each message, and Django takes 2 ms to compile it.
 _MARK_CHANGED = """
     UPDATE memory_indexcursor
-    SET wanted = wanted + 1,
-        dirty_from = CASE WHEN wanted > done THEN LEAST(dirty_from, %(seq)s) ELSE %(seq)s END
+    SET wanted = wanted + 1, dirty_from = LEAST(dirty_from, %(seq)s)
     WHERE project_id = %(project)s AND session_id = %(session)s
 """
 
@@ -94,7 +93,7 @@ def mark_changed(session: Session, seq: int) -> None:
         is_known = cursor.rowcount
     if not is_known:
         IndexCursor.objects.create(
-            session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=seq
+            session_id=session.pk, project_id=session.project_id, wanted=1, dirty_from=1
         )
 
 

@@ -2,6 +2,9 @@
 
 It starts `manage.py up`, a scripted model and its own readers in separate processes, and prints the
 processor time of a reply by kind of process, and the waiting times beside the model's own.
+
+With `--beside FOLDER`, it also starts the Strata in that folder, and measures the processor time of
+both in turns, because the load of a machine changes it more than most changes of the code do.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -19,6 +23,7 @@ from typing import Any
 
 import psutil
 
+from tests.commands import ROOT
 from tests.load.model_server import speaker
 from tests.load.readers import Hearing, Strata
 from tests.server import installed
@@ -28,6 +33,9 @@ WORDS = 100
 QUESTION = "How long does build {number} take on the slower of the two machines?"
 # They are counted as usual, and never reached.
 RATES = {f"STRATA_RATE_{name}": "100000/minute" for name in ("READS", "WRITES", "REPLIES")}
+
+
+Work = Callable[[], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -155,41 +163,59 @@ class Measure:
 
     async def run(self, replies: int, idle_s: float, parts: str) -> None:
         """Measure the parts: keyed requests (k), costs (c), waiting times (w), bursts (b)."""
-        self.slug = (await self.strata.json("POST", "projects/", {"name": "Billing"}))["slug"]
+        await self.create_project()
         if "k" in parts:
             await self.keyed("right after the start")
-        targets = [await self.session() for _ in range(10)]
-        await in_groups(targets, 10, 10)
+        await self.warm_up()
         await asyncio.sleep(10)
-        before = self.stack.seconds()
-        await asyncio.sleep(idle_s)
-        after = self.stack.seconds()
-        self.idle = {kind: (after[kind] - before.get(kind, 0)) / idle_s for kind in after}
-        report("idle, cores", all=sum(self.idle.values()), **self.idle)
+        await self.measure_idle(idle_s)
         if "c" in parts:
-            await self.costs(targets, replies)
+            await self.costs(replies)
         if "w" in parts:
-            await self.waits(targets[0])
+            await self.waits(self.targets[0])
         if "k" in parts:
             await self.keyed("later")
         if "b" in parts:
             for at_once in (20, 50):
                 await self.burst(at_once)
 
-    async def costs(self, targets: list[Target], replies: int) -> None:
-        used = await self.stack.spent(in_groups(targets, replies, 10), self.idle)
-        report_costs("reply with a session", used, replies)
-        used = await self.stack.spent(in_groups([self.openai()] * 10, replies, 10), self.idle)
-        report_costs("reply without a session", used, replies)
+    async def create_project(self) -> None:
+        self.slug = (await self.strata.json("POST", "projects/", {"name": "Billing"}))["slug"]
 
-        async def write(number: int) -> None:
-            path = targets[0].path.removeprefix("/api/v1/")
-            for index in range(number):
-                body = {"content": QUESTION.format(number=index), "reply": False}
-                await self.strata.json("POST", path, body)
+    async def warm_up(self) -> None:
+        """Create ten sessions, and get a reply in each."""
+        self.targets = [await self.session() for _ in range(10)]
+        await in_groups(self.targets, 10, 10)
 
-        used = await self.stack.spent(write(200), self.idle)
-        report_costs("message without a reply", used, 200)
+    async def measure_idle(self, seconds: float) -> None:
+        before = self.stack.seconds()
+        await asyncio.sleep(seconds)
+        after = self.stack.seconds()
+        self.idle = {kind: (after[kind] - before.get(kind, 0)) / seconds for kind in after}
+        report("idle, cores", all=sum(self.idle.values()), **self.idle)
+
+    async def costs(self, replies: int) -> None:
+        for name, (work, number) in self.works(replies).items():
+            used = await self.stack.spent(work(), self.idle)
+            report_costs(name, used, number)
+
+    def works(self, replies: int) -> dict[str, tuple[Work, int]]:
+        """Return what is measured by processor time, and its number of replies or messages."""
+        written = replies * 3
+        return {
+            "reply with a session": (lambda: in_groups(self.targets, replies, 10), replies),
+            "reply without a session": (
+                lambda: in_groups([self.openai()] * 10, replies, 10),
+                replies,
+            ),
+            "message without a reply": (lambda: self.write(written), written),
+        }
+
+    async def write(self, number: int) -> None:
+        path = self.targets[0].path.removeprefix("/api/v1/")
+        for index in range(number):
+            body = {"content": QUESTION.format(number=index), "reply": False}
+            await self.strata.json("POST", path, body)
 
     async def waits(self, target: Target) -> None:
         """Report the first token after the model's own, for one user."""
@@ -225,27 +251,56 @@ class Measure:
         )
 
 
-def main(replies: int, idle_s: float, parts: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+async def compare(measures: dict[str, Measure], replies: int, idle_s: float, turns: int) -> None:
+    """Print milliseconds of processor time per reply in turns, as median (lowest to highest)."""
+    for measure in measures.values():
+        await measure.create_project()
+        await measure.warm_up()
+    await asyncio.sleep(10)
+    await asyncio.gather(*(measure.measure_idle(idle_s) for measure in measures.values()))
+    used: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for _ in range(turns):
+        for version, measure in measures.items():
+            for name, (work, number) in measure.works(replies).items():
+                spent = await measure.stack.spent(work(), measure.idle)
+                per_reply = {kind: seconds / number * 1000 for kind, seconds in spent.items()}
+                used[name, version].append({"all": sum(per_reply.values())} | per_reply)
+    for (name, version), rows in sorted(used.items()):
+        print(f"{name}, {version}, ms of processor time")
+        for kind in rows[0]:
+            values = [row.get(kind, 0) for row in rows]
+            spread = f"({min(values):.1f} to {max(values):.1f})"
+            print(f"    {kind:<18} {median(values):6.1f} {spread}", flush=True)
+
+
+def main(replies: int, idle_s: float, parts: str, beside: Path | None, turns: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         os.environ.setdefault("STRATA_TEST_DATA", folder)
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
         os.environ.setdefault("STRATA_DATA_DIR", folder)
-        data_dir = Path(folder) / "strata"
-        data_dir.mkdir()
-        with (
-            speaker(WORDS) as model,
-            installed(data_dir, model) as installation,
-            Whole(installation, **RATES) as whole,
-        ):
-            measure = Measure(whole, model.base_url, installation.token)
-            print(json.dumps({"load": os.getloadavg()}))
+        model = stack.enter_context(speaker(WORDS))
+
+        def start(version: str, root: Path) -> Measure:
+            data_dir = Path(folder) / version
+            data_dir.mkdir()
+            installation = stack.enter_context(installed(data_dir, model))
+            whole = stack.enter_context(Whole(installation, root, **RATES))
+            return Measure(whole, model.base_url, installation.token)
+
+        measure = start("this", ROOT)
+        print(json.dumps({"load": os.getloadavg()}))
+        if beside is None:
             asyncio.run(measure.run(replies, idle_s, parts))
+        else:
+            both = {"beside": start("beside", beside), "this": measure}
+            asyncio.run(compare(both, replies, idle_s, turns))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--replies", type=int, default=60)
-    parser.add_argument("--idle", type=float, default=30, help="seconds")
+    parser.add_argument("--idle", dest="idle_s", type=float, default=30, help="seconds")
     parser.add_argument("--parts", default="kcwb", help="of the measurements: see Measure.run")
-    arguments = parser.parse_args()
-    main(arguments.replies, arguments.idle, arguments.parts)
+    parser.add_argument("--beside", type=Path, help="the folder of another version of Strata")
+    parser.add_argument("--turns", type=int, default=3, help="of each version, with --beside")
+    main(**vars(parser.parse_args()))

@@ -5,7 +5,7 @@ from django.db import connection
 
 from chat.conversations import edits
 from chat.conversations.generation import finalise
-from chat.conversations.messages import begin_reply, post_message
+from chat.conversations.messages import ask, begin_reply, post_message
 from chat.models import Message, Session, Visibility
 from memory.models import Chunk, Corpus, IndexCursor, Vector
 from memory.recall import embedders, indexing, session_chunks
@@ -88,6 +88,17 @@ def test_a_reply_is_indexed_once_it_is_said(project, owner, settings):
     finalise(reply, BILLING, "complete", {})
     indexing.catch_up()
     assert chunks()[1] == (3, 3, BILLING)
+
+
+def test_a_question_is_indexed_together_with_its_reply(project, owner, settings):
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    session = Session.objects.create(project=project, creator=owner)
+    for question, answer in ((CUTOVER, BILLING), (REPLICA, "It is read only, says olive.")):
+        _, reply = ask(session, question, owner)
+        assert not IndexCursor.objects.due().exists()
+        finalise(reply, answer, "complete", {})
+        indexing.catch_up()
+        assert [chunk[2] for chunk in chunks()][-2:] == [question, answer]
 
 
 def test_an_edit_is_out_of_recall_at_once_and_back_with_its_new_text(project, owner):

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,51 +9,47 @@ from memory import tasks, wakeups
 from tests.commands import ROOT
 
 # Seconds.
-BETWEEN = 0.4
-ASKED_TWICE = """
+BETWEEN = 0.1
+ASKED_OFTEN = """
 import django
 django.setup()
 from types import SimpleNamespace
-from memory.wakeups import ThrottledWakeup
+from memory.wakeups import CoalescedWakeup
 index = SimpleNamespace(name="index", apply_async=lambda **options: print("asked"))
-wakes = ThrottledWakeup(index)
+wakes = CoalescedWakeup(index, 0.1)
 for _ in range(9):
     wakes()
 """
 
 
 @pytest.fixture
-def wakes(woken, monkeypatch) -> Iterator[wakeups.ThrottledWakeup]:
-    monkeypatch.setattr(wakeups, "WAKE_INTERVAL_S", BETWEEN)
-    wakeup = wakeups.ThrottledWakeup(tasks.run_indexing)
-    yield wakeup
-    # The last one asks as long as the broker is not the real one.
-    if later := wakeup.timer:
-        later.join()
+def wakes(woken) -> wakeups.CoalescedWakeup:
+    return wakeups.CoalescedWakeup(tasks.run_indexing, BETWEEN)
 
 
-def test_the_first_change_is_told_at_once_and_those_after_it_together(wakes, woken):
-    wakes()
-    assert len(woken) == 1
+def sent(wakes: wakeups.CoalescedWakeup) -> None:
+    """Waits until the timer has sent the task."""
+    assert wakes.timer is not None
+    wakes.timer.join()
+
+
+def test_changes_that_follow_each_other_are_told_together(wakes, woken):
     for _ in range(50):
         wakes()
+    assert not woken
+    sent(wakes)
     assert len(woken) == 1
-    time.sleep(3 * BETWEEN)
-    assert len(woken) == 2
-    wakes()
-    assert len(woken) == 3
 
 
-def test_while_changes_go_on_so_do_the_messages(wakes, woken):
-    until = time.monotonic() + 5 * BETWEEN
-    while time.monotonic() < until:
+def test_a_change_after_that_is_told_too(wakes, woken):
+    for number in (1, 2):
         wakes()
-        time.sleep(0.01)
-    assert 3 <= len(woken) <= 6
+        sent(wakes)
+        assert len(woken) == number
 
 
 def test_a_process_that_ends_early_sends_its_wakeup_first():
     done = subprocess.run(
-        [sys.executable, "-c", ASKED_TWICE], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", ASKED_OFTEN], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.split() == ["asked", "asked"], done.stderr
+    assert done.stdout.split() == ["asked"], done.stderr

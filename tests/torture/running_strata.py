@@ -31,10 +31,14 @@ LONG_AGO = "2026-01-05T10:00:00Z"
 
 
 class Whole:
-    """The processes of `up` on the data of `installation`, from `with` to its end."""
+    """The processes of `up` on the data of `installation`, from `with` to its end.
 
-    def __init__(self, installation: Installation, **variables: str) -> None:
+    They run the code in the folder `root`.
+    """
+
+    def __init__(self, installation: Installation, root: Path = ROOT, **variables: str) -> None:
         self.installation = installation
+        self._root = root
         self.data_dir = installation.data_dir
         self._variables = variables
         self._reservation, port = reserved_port()
@@ -46,7 +50,7 @@ class Whole:
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "manage.py", "up", "--port", str(self._port)],
-                cwd=ROOT,
+                cwd=self._root,
                 env=self.installation.environment | self._variables,
                 stdout=output,
                 stderr=output,

@@ -1,43 +1,44 @@
-"""Signals of chat. They are sent inside the writing transaction unless stated otherwise.
+"""Signals of chat. Unless stated otherwise, they are sent inside the transaction of the change.
 
-A receiver that enqueues a task does so in `transaction.on_commit`.
+A receiver that enqueues a task must do so in `transaction.on_commit`. The comments name the
+arguments of each signal.
 """
 
 from django.dispatch import Signal
 
-# session, messages: the new Messages in their order, in the status in which they begin.
+# session, messages: the new Messages in order. A reply has its initial status.
 message_added = Signal()
-# session, messages: the finished Messages whose text, deletion or place on the path changed.
+# session, messages: the finished Messages whose text, deletion or place on the active path changed.
 message_changed = Signal()
-# session, message: the message whose text was replaced, or that was hidden and is shown again.
+# session, message: the message whose text was replaced, or that is shown again after being hidden.
 message_edited = Signal()
 # session, messages: the messages that were deleted or hidden.
 messages_deleted = Signal()
-# session, message: the reply that reached its final status. Nothing is derived from it before.
+# session, message: the reply that is now final. Before this, nothing is derived from it.
 reply_stored = Signal()
-# message: the reply that reached its final status. Sent after the commit.
+# message: the reply that is now final. Sent after the commit.
 turn_finished = Signal()
-# session, expired: the Session that was closed, and whether that was for lack of activity.
+# session, expired: the Session that was closed; whether it was closed for lack of activity.
 session_closed = Signal()
 # session, by: the Session that was archived, or unarchived if `archived_at` is None.
 session_archived = Signal()
-# session: the Session that was shared with the project and is now private.
+# session: the Session that was shared with the project and has been made private.
 session_made_private = Signal()
 # session: the Session that is being deleted.
 session_deleted = Signal()
 # session: the Session that was restored.
 session_restored = Signal()
-# session: the deleted Session whose undo window is over. Receivers delete the data that they
-# derived from the session; its row is deleted afterwards.
+# session: the deleted Session whose undo window is over. Receivers must delete the data that they
+# derived from it. Its row is deleted afterwards.
 session_expired = Signal()
-# session, by: a private Session whose text a member of staff saw in the admin. Sent outside of any
-# transaction.
+# session, by: a private Session whose text a staff user opened in the admin. Sent outside of
+# transactions.
 private_text_opened = Signal()
-# project, subjects: ids and source digests (chat.importers.base) of objects to import. Each
-# receiver returns the set of subjects that must not be imported.
+# project, subjects: the ids and source digests (chat.importers.base) of objects that an import
+# would add. Each receiver returns the set of subjects that must not be imported.
 import_planned = Signal()
-# session, messages, source: new Messages with memories of another program, in the format `source`.
-# Memory proposes them as entries.
+# session, messages, source: new Messages with memories from another program in the format `source`.
+# Memory proposes entries from them.
 memories_imported = Signal()
-# upload: the Import that ended, successfully or not.
+# upload: the Import that has ended, successfully or not.
 import_finished = Signal()

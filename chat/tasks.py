@@ -21,7 +21,7 @@ def sweep_interrupted() -> None:
 
 @shared_task
 def sweep_attachments() -> None:
-    """Delete images that were never sent, and files of interrupted backups. Runs every hour."""
+    """Delete uploads that no message uses, and folders of interrupted backups. Runs every hour."""
     attachments.delete_unclaimed()
     file_removal.delete_abandoned_backup_folders()
 
@@ -34,14 +34,14 @@ def sweep_removals() -> None:
 
 @shared_task
 def run_import(import_id: str) -> None:
-    """Run an import; enqueue another task if time runs out."""
+    """Run an import. Enqueue another task if the time runs out."""
     if not jobs.run_import(UUID(import_id)):
         jobs.enqueue(UUID(import_id))
 
 
 @shared_task
 def sweep_imports() -> None:
-    """Enqueue imports whose process died or whose task was lost. Runs every minute."""
+    """Enqueue imports whose process has died or whose task was lost. Runs every minute."""
     for import_id in jobs.find_interrupted():
         jobs.enqueue(import_id)
 
@@ -54,7 +54,7 @@ def close_the_silent() -> None:
 
 @shared_task
 def purge_deleted() -> None:
-    """Delete for good the chats whose undo window is over. Runs every minute."""
+    """Permanently delete the chats whose undo window is over. Runs every minute."""
     sessions.purge_deleted()
 
 
@@ -66,5 +66,5 @@ def refresh_models() -> None:
 
 @shared_task
 def title_session(session_id: str) -> None:
-    """Write a chat's title after its first exchange. If the task is lost, the first words stay."""
+    """Write a chat's title after its first exchange. If the task is lost, the first title stays."""
     titles.write_title(UUID(session_id))

@@ -1,4 +1,4 @@
-"""Images of messages, and files that remain to be deleted."""
+"""Images of messages, and files that are still to be deleted."""
 
 from django.conf import settings
 from django.db import models
@@ -12,12 +12,14 @@ from projects.models import Project, ProjectScopedModel
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
-    """Return the path by project and id; the sender's file name is never used on disk."""
+    """Return a path made of the project and the id. The uploaded file's name is never used on
+    disk.
+    """
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 
 class Attachment(ProjectScopedModel):
-    """A re-encoded image. `message` is None until its message is posted."""
+    """A re-encoded image. `message` is None until a message uses it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -52,10 +54,10 @@ class Attachment(ProjectScopedModel):
 
 
 class FileRemoval(models.Model):
-    """A file to delete, because no row refers to it. This row is deleted after the file.
+    """A file to delete, because no row refers to it any more. This row is deleted after the file.
 
-    It is written in the transaction that deletes the file's last row. The project is a plain id,
-    since deleted projects leave files, too.
+    It is inserted in the transaction that deletes the last row that refers to the file. The project
+    is stored as a plain id, because deleted projects leave files too.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

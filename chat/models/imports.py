@@ -24,11 +24,11 @@ def stored_at(upload: "Import", name: str) -> str:
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def with_messages(self) -> "ImportQuerySet":
-        """Filter by imports of which some added messages remain."""
+        """Return the imports of which some added messages still exist."""
         return self.filter(Exists(_stretches_of_import()))
 
     def only_by(self, user) -> "ImportQuerySet":
-        """Filter by the user's imports into conversations that nobody else created or wrote in."""
+        """Return the user's imports into sessions that nobody else created or wrote in."""
         others = Message.objects.filter(session=OuterRef("session")).exclude(author=None)
         has_others = Exists(others.exclude(author=user))
         shared = _stretches_of_import().filter(~Q(session__creator=user) | has_others)
@@ -70,23 +70,23 @@ class Import(ProjectScopedModel):
 
 
 def _stretches_of_import() -> "StretchQuerySet":
-    """Return the stretches of the import of the outer query."""
+    """Return the stretches of the import in the outer query."""
     rows = ImportedStretch.objects.all()
     return rows.filter(project=OuterRef("project"), upload=OuterRef("pk"))
 
 
 class StretchQuerySet(models.QuerySet["ImportedStretch"]):
     def of_new_sessions(self) -> "StretchQuerySet":
-        """Filter by stretches at the beginning of a session: their import created the session."""
+        """Return the stretches at the beginning of a session. Their import created the session."""
         return self.filter(first_seq=1)
 
 
 class ImportedStretch(ProjectScopedModel):
-    """The messages that an import added to one session at once; duplicates are not included."""
+    """The messages that an import added to one session in one run, without duplicates."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Without constraints, because processes of an earlier release may still run. They delete rows
-    # of the other tables, but not of this table.
+    # Without database constraints, because processes of an earlier release may still run. They
+    # delete rows of the referenced tables, but do not know this table.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )

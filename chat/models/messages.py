@@ -18,12 +18,12 @@ from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
-# The blocks of Unicode that contain emoji, without letters and digits.
+# The Unicode blocks that contain emoji, without letters and digits.
 _SYMBOL = (
     "[©®‼⁉™ℹ\u2190-\u21ff\u2300-\u27bf\u2900-\u297f\u2b00-\u2bff〰〽㊗㊙🅰🅱🅾🅿🆎🆑-🆚"
     "\U0001f000-\U0001f0ff\U0001f200-\U0001faff]"
 )
-# A symbol with its variation or skin tone, tags of a flag, and further joined symbols.
+# A symbol, followed by variation selectors, a skin tone, or the tags of a flag.
 _PART = f"{_SYMBOL}[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]{{0,8}}"
 _EMOJI = re.compile(
     f"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PART}(?:\u200d{_PART}){{0,6}}"
@@ -46,11 +46,12 @@ class Status(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
-# PostgreSQL refuses to make a tsvector of more than a megabyte; a character takes up to 4 bytes.
+# The maximum number of characters that are searched. A tsvector is limited to a megabyte, and a
+# character takes up to 4 bytes.
 # https://www.postgresql.org/docs/18/textsearch-limitations.html
 MAX_SEARCHED_CHARS = 200_000
-# PostgreSQL takes quadratic time to parse long runs of letters and signs, such as "A@1A@1": 14 s
-# for 24,000 characters. They are cut. It looks for the end of each tag in all of the rest.
+# The maximum length of a run of letters and signs, such as "A@1A@1". Longer runs are cut, because
+# PostgreSQL takes quadratic time to parse them: 14 s for 24,000 characters.
 MAX_SEARCHED_RUN_CHARS = 100
 TEXT_VECTOR = SearchVector(
     Func(
@@ -68,7 +69,7 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
-# Walks from a message up its parents, for at most the given number of steps.
+# Selects a message and its ancestors, up to a maximum number of messages.
 _UPWARD = """
     WITH RECURSIVE up (id, parent_id, step) AS (
         SELECT id, parent_id, 1 FROM chat_message WHERE project_id = %s AND id = %s
@@ -85,17 +86,17 @@ class MessageQuerySet(models.QuerySet["Message"]):
     def path_to(self, session: Session, head: UUID | None, limit: int) -> "MessageQuerySet":
         """Return the last `limit` messages of the path that ends at `head`, oldest first.
 
-        One recursive query follows the parents, at any distance.
+        One recursive query follows the parents, however many there are.
         """
         if head is None:
             return self.none()
         project = session.project_id
         walk = RawSQL(_UPWARD, [project, head, project, limit])
-        # A message always has a higher seq than its parent.
+        # Order by seq, because a message always has a higher seq than its parent.
         return self.filter(project_id=project, session=session, pk__in=walk).order_by("seq")
 
     def unfinished(self) -> "MessageQuerySet":
-        """Filter by replies that are in progress, or whose process died."""
+        """Return the replies that are in progress or whose process has died."""
         return self.filter(status__in=UNFINISHED)
 
     def after(self, seq: int) -> "MessageQuerySet":
@@ -103,10 +104,12 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
 
 class Message(ProjectScopedModel):
-    """One message. Regenerating adds a sibling with the same `parent`; nothing is overwritten."""
+    """One message. An alternative is another message with the same `parent`; nothing is
+    overwritten.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # Other indexes begin with this column.
+    # No index of its own, because other indexes begin with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
     seq = models.PositiveIntegerField()
@@ -208,9 +211,9 @@ class Message(ProjectScopedModel):
             ),
             models.Index(fields=["project", "created_at"], name="message_by_time"),
             models.Index(fields=["project", "author"], name="message_by_author"),
-            # Finds the replies whose prompt contained an item, by its id.
+            # Finds the replies whose prompt contained an item with a certain id.
             GinIndex(fields=["receipt"], name="message_receipt", opclasses=["jsonb_path_ops"]),
-            # An unfinished reply is written each second and is indexed only when it is final.
+            # Only final messages, because an unfinished reply is written every second.
             GinIndex(TEXT_VECTOR, name="message_searched", condition=Q(status__in=FINAL)),
         ]
 
@@ -274,12 +277,12 @@ class MessageRevision(ProjectScopedModel):
 
 
 def is_emoji(text: str) -> bool:
-    """Return whether `text` is one emoji, so that a reaction cannot contain words."""
+    """Return whether `text` is a single emoji. Reactions therefore cannot contain words."""
     return bool(_EMOJI.fullmatch(text))
 
 
 class Reaction(ProjectScopedModel):
-    """An emoji that a user added to a message, each at most once."""
+    """An emoji that a user added to a message. A user can add each emoji once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")

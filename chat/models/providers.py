@@ -1,4 +1,4 @@
-"""Providers of models that a server administrator added in the page, with their keys."""
+"""Model providers, with their keys, that a server administrator added on the Models page."""
 
 import re
 from functools import cached_property
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
 class ProviderKind(models.TextChoices):
-    """The values begin the names of the provider's models, as in pydantic-ai."""
+    """The kind of a provider. The values are pydantic-ai's prefixes of model names."""
 
     OPENAI = "openai-chat", "OpenAI"
     ANTHROPIC = "anthropic", "Anthropic"
@@ -29,7 +29,9 @@ class ProviderKind(models.TextChoices):
 
 
 def validate_provider_name(name: str) -> None:
-    """Accept a short name that no other provider of models has."""
+    """Raise ValidationError unless the name is short, well-formed and not the name of a built-in
+    provider.
+    """
     if not _NAME.fullmatch(name):
         raise ValidationError(_("Use lower-case letters, digits and hyphens."))
     if name in {*ProviderKind.values, "openai", "ollama", "demo", "extractive"}:
@@ -37,7 +39,7 @@ def validate_provider_name(name: str) -> None:
 
 
 class ModelProvider(models.Model):
-    """A provider and its key. `name` begins the names of its models: `name:model`."""
+    """A provider and its key. Its models are named `name:model`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(_("name"), max_length=40, unique=True)
@@ -72,7 +74,7 @@ class ModelProvider(models.Model):
 
     @cached_property
     def key(self) -> str | None:
-        """The key; None if the server's secret key has changed since it was saved."""
+        """The key; None if the server's secret key has changed since the key was saved."""
         try:
             return cipher(PURPOSE).decrypt(self.encrypted_key.encode()).decode()
         except InvalidToken:

@@ -38,13 +38,15 @@ class ReasoningEffort(models.TextChoices):
 
 
 def open_label(title: str, visibility: str) -> str:
-    """Return a label that all members may read: the title of a private session is hidden."""
+    """Return a label that all members may read. It does not contain the title of a private
+    session.
+    """
     return title or UNTITLED if visibility == Visibility.PROJECT else "a private chat"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
-        """Filter by shared sessions of the user's projects, and the user's own."""
+        """Return the shared sessions of the user's projects, and the user's own sessions."""
         return (
             self.not_deleted()
             .filter(project__memberships__user=user)
@@ -65,8 +67,8 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(ProjectScopedModel):
-    """A conversation. `last_seq` is the highest `seq` of a message; `version` rises with every
-    change.
+    """A conversation. `last_seq` is the highest `seq` of its messages. `version` increases with
+    every change.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -187,7 +189,7 @@ class Session(ProjectScopedModel):
         ]
 
     def __str__(self) -> str:
-        # Without the title, which reveals content: logs cannot be redacted later.
+        # Without the title, because logs cannot be redacted later.
         return f"chat of {self.created_at:%Y-%m-%d %H:%M}"
 
     @property
@@ -213,15 +215,15 @@ class Session(ProjectScopedModel):
         return self.history_limit or self.project.history_limit
 
     def touch(self, moment: datetime) -> None:
-        """Record a change at `moment` without saving. Old imported messages do not move the time
-        back.
+        """Record a change at `moment`, without saving. Old imported messages do not set the time of
+        the last activity back.
         """
         self.version += 1
         self.last_activity_at = max(self.last_activity_at, moment)
 
 
 class Seen(ProjectScopedModel):
-    """The `seq` up to which a user has read a session."""
+    """The `seq` of the last message that a user has read in a session."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)

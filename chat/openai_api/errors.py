@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from projects.core.errors import DomainError, InvalidInputError
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# OpenAI's codes for the errors of REST framework, by status.
+# OpenAI's error code for each HTTP status.
 CODES = {
     401: "invalid_api_key",
     403: "insufficient_permissions",
@@ -32,14 +32,14 @@ def error_body(
 
 
 def domain_error_body(error: DomainError) -> dict[str, Any]:
-    """Return the body of the response to `error`, whose `field` is the wrong parameter."""
+    """Return the response body for `error`. Its `field` becomes `param`."""
     is_default = error.code == InvalidInputError.default_code
     code = "invalid_value" if is_default else error.code
     return error_body(str(error), error.status, error.field or None, code)
 
 
 def to_openai_response(error: Exception, response: Response) -> Response:
-    """Return the REST response to `error` with its body in OpenAI's format."""
+    """Return the REST `response` to `error` with a body in OpenAI's format."""
     if isinstance(error, DomainError):
         response.data = domain_error_body(error)
         return response

@@ -1,4 +1,4 @@
-"""Loads the images of a request: from its data: URLs, or from the internet."""
+"""Loads the images of a request from their data: URLs or from the internet."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ from chat.attachments.images import EncodedImage, ImageRejectedError
 from projects.core import outbound_http
 from projects.core.errors import InvalidInputError
 
-# For all images of a request together.
+# The maximum time for fetching all images of a request.
 FETCH_TIMEOUT_S = 20.0
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[^;,]*)*),", re.IGNORECASE)
 
@@ -21,14 +21,16 @@ invalid_image = partial(InvalidInputError, code="invalid_image", field="messages
 
 
 class ImageLoader:
-    """Loads images and encodes each once. `loaded` has them by their URL in the request."""
+    """Loads images and encodes each of them once. `loaded` has the images by their URL."""
 
     def __init__(self) -> None:
         self.loaded: dict[str, EncodedImage] = {}
         self._seconds_left = FETCH_TIMEOUT_S
 
     def load(self, urls: Iterable[str]) -> None:
-        """Raises `InvalidInputError` for a URL that has no image or cannot be fetched."""
+        """Load the images. Raises `InvalidInputError` if a URL has no image or cannot be
+        fetched.
+        """
         for url in urls:
             if url not in self.loaded:
                 try:

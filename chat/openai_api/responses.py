@@ -1,4 +1,4 @@
-"""Renders replies in OpenAI's format: complete, or as a stream of chunks."""
+"""Renders replies in OpenAI's format, either complete or as a stream of chunks."""
 
 import json
 import time
@@ -19,9 +19,9 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class ResponseEnvelope:
-    """The fields that all responses to one request share.
+    """The fields that all chunks or the complete response to one request have in common.
 
-    With `include_usage`, a stream ends with its token counts.
+    With `include_usage`, a stream ends with a chunk of token counts.
     """
 
     id: str
@@ -67,16 +67,16 @@ def completion(envelope: ResponseEnvelope, live: LiveReply) -> dict[str, Any]:
 async def stream_chunks(
     envelope: ResponseEnvelope, live: LiveReply, stop_on_close: bool, grant: StreamGrant
 ) -> AsyncIterator[bytes]:
-    """Yield the reply as events while `grant` is valid.
+    """Yield the reply as server-sent events while `grant` is valid.
 
-    With `stop_on_close`, the reply is stopped when its reader leaves.
+    With `stop_on_close`, the reply is stopped when the reader disconnects.
     """
     try:
         has_content = bool(live.text) or not _tool_calls(live)
         yield envelope.chunk({"role": "assistant", "content": "" if has_content else None})
         with get_poller().checking(grant) as closed:
             async for change in with_pings(live_replies.follow_live(live), closed):
-                # Clients have no place for Strata's own lookups. The comment keeps them waiting.
+                # OpenAI's format has no event for lookups. A comment keeps the connection open.
                 if isinstance(change, Delta):
                     yield envelope.chunk({"content": change.text})
                 else:
@@ -127,7 +127,7 @@ def _finish_reason(live: LiveReply) -> str:
 
 
 def _usage(live: LiveReply) -> dict[str, int]:
-    """Return the provider's token counts, zeros for a reply that was stopped."""
+    """Return the provider's token counts, or zeros for a reply that was stopped."""
     input_tokens = live.finished.input_tokens if live.finished else 0
     output_tokens = live.finished.output_tokens if live.finished else 0
     return {

@@ -11,12 +11,12 @@ from projects.core.errors import InvalidInputError
 
 MAX_SESSION_KEY_CHARS = 200
 SESSION_HEADERS = ("X-Strata-Session", "X-OpenWebUI-Chat-Id")
-# Sent by clients that have no conversation yet, or did not fill in their template.
+# Session keys that mean no session: from clients without a conversation or with an empty template.
 EMPTY_SESSION_KEYS = ("", "new", "null", "none", "undefined")
-# Open WebUI's temporary chats, which must not be stored.
+# The prefix of Open WebUI's temporary chats, which are not stored.
 TEMPORARY_CHAT_PREFIX = "local"
 
-# OpenAI's names of parameters -> pydantic-ai's, which every provider supports.
+# OpenAI's parameters, mapped to pydantic-ai's settings that every provider supports.
 MODEL_SETTINGS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -27,13 +27,13 @@ MODEL_SETTINGS = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-# Parameters that servers of OpenAI's API receive unchanged.
+# Parameters that are only passed on unchanged, to servers of OpenAI's API.
 OPENAI_PARAMS = (
     *("tools", "tool_choice", "parallel_tool_calls", "response_format"),
     *("logit_bias", "reasoning_effort", "verbosity", "prediction", "service_tier"),
 )
 TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
-# Parameters that are not supported, with the values that have no effect and are accepted.
+# Parameters that are not supported. Values that have no effect are accepted anyway.
 UNSUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
     "n": ((1,), "One answer is given to a request."),
     "logprobs": ((False,), "Log probabilities are not supported."),
@@ -47,7 +47,7 @@ UNSUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
 
 
 class StopField(serializers.Field):
-    """A text, or a list of up to 16 texts."""
+    """A string, or a list of up to 16 strings."""
 
     def to_internal_value(self, data: object) -> list[str]:
         stops = [data] if isinstance(data, str) else data
@@ -72,7 +72,7 @@ def optional(field: type[serializers.Field], **limits: Any) -> serializers.Field
 
 
 class ChatCompletionSerializer(serializers.Serializer):
-    """OpenAI's parameters. Unknown ones are ignored, unless they are in UNSUPPORTED."""
+    """OpenAI's parameters. Unknown parameters are ignored, unless they are in UNSUPPORTED."""
 
     model = serializers.CharField(help_text="The slug of a project.")
     messages = serializers.ListField(allow_empty=False)
@@ -125,7 +125,7 @@ class ChatCompletionSerializer(serializers.Serializer):
 
 
 def validate_request(data: Any) -> dict[str, Any]:
-    """Return the parameters that are set. Raises `InvalidInputError`."""
+    """Return the parameters that the request sets. Raises `InvalidInputError`."""
     if not isinstance(data, dict):
         raise InvalidInputError("The request is not a JSON object.", code="invalid_type")
     for name, (harmless, reason) in UNSUPPORTED.items():
@@ -133,7 +133,7 @@ def validate_request(data: Any) -> dict[str, Any]:
             raise InvalidInputError(reason, code="unsupported_parameter", field=name)
     serializer = ChatCompletionSerializer(data=data)
     if not serializer.is_valid():
-        # The first error, with its path as the field.
+        # Report the first error, with its path as the field.
         path, errors = [], serializer.errors
         while isinstance(errors, dict):
             name, errors = next(iter(errors.items()))
@@ -147,13 +147,13 @@ def validate_request(data: Any) -> dict[str, Any]:
 
 
 def reply_options(params: dict[str, Any], system: str, model: str) -> ReplyOptions:
-    """Return the options of a reply of `model`.
+    """Return the options of a reply by `model`.
 
-    Raises `InvalidInputError` for tools that the model does not support.
+    Raises `InvalidInputError` if the request has tools and the model does not support tools.
     """
     openai_params = {name: params[name] for name in OPENAI_PARAMS if name in params}
     if not openai_params.get("tools"):
-        # Some servers reject an empty list, or a choice without tools.
+        # Leave these out, because some servers reject an empty list, or a choice without tools.
         openai_params = {
             name: value for name, value in openai_params.items() if name not in TOOL_PARAMS
         }
@@ -165,7 +165,7 @@ def reply_options(params: dict[str, Any], system: str, model: str) -> ReplyOptio
 
 
 def session_name(request: Request) -> str:
-    """Return the client's key of the session, or "" if there is none.
+    """Return the name that the client gives to the session, or "" for a request without a session.
 
     Raises `InvalidInputError`.
     """

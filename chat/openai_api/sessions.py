@@ -1,4 +1,6 @@
-"""Sessions that a client names by a key of its own, and continues with each request."""
+"""Stored sessions of API clients: each client names a session and continues it with each
+request.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,15 +26,15 @@ from projects.core.errors import InvalidInputError
 from projects.core.models import new_id
 from projects.models import Project
 
-# The prefix of `source_key` in messages that were stored from a request.
+# The prefix of `source_key` of messages that were stored from API requests.
 SOURCE_KEY_PREFIX = "v1:"
-# The minimum number of messages of a path that are read to find where a request continues it.
+# The minimum number of messages at the end of the path that are compared with a request.
 MIN_PATH_MESSAGES = 200
 
 
 @dataclass(frozen=True)
 class SessionKey:
-    """The session that `user` calls `name` in `project`."""
+    """The session that `user` names `name` in `project`."""
 
     project: Project
     user: object
@@ -44,11 +46,11 @@ class SessionKey:
 
     @property
     def deleted_source_key(self) -> str:
-        """The key that a deleted session gets when another session takes its name."""
+        """The key that a deleted session gets when a new session takes its name."""
         return source_key_for(f"deleted:{self.source_key}")
 
     def find_session(self) -> Session | None:
-        """Return the session, or None before its first message and after its deletion."""
+        """Return the session. None if it has no message yet or was deleted."""
         rows = Session.objects.not_deleted().filter(
             project=self.project, source_key=self.source_key
         )
@@ -58,9 +60,9 @@ class SessionKey:
 def match_request(
     session: Session | None, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
 ) -> Match:
-    """Return how a request continues `session`, or None if it does not continue it.
+    """Return how a request continues `session`, or None if it does not.
 
-    The last message of `transcript` is a user's or a tool's.
+    The last message of `transcript` must be of a user or a tool.
     """
     request = [
         ComparedMessage(
@@ -82,11 +84,11 @@ def match_request(
 def continue_session(
     key: SessionKey, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
 ) -> Message | None:
-    """Store the new messages of a request in the session `key` and return the pending reply.
+    """Store the new messages of a request in the session `key`, and return the pending reply.
 
-    The session is created if it does not exist. Returns None if the request does not continue it.
-    Older messages that the session lacks are stored too, but are not remembered. Raises
-    `InvalidInputError` if the session is closed.
+    The session is created if it does not exist. Returns None if the request does not continue the
+    session. Older messages that the session does not contain are stored too, but are not
+    remembered. Raises `InvalidInputError` if the session is closed.
     """
     if match_request(key.find_session(), transcript, loaded) is None:
         return None
@@ -106,10 +108,10 @@ def continue_session(
 def _get_or_create_locked(key: SessionKey) -> Session:
     deleted = Session.objects.exclude(deleted_at=None).filter(project=key.project)
     if deleted.filter(source_key=key.source_key).exists():
-        # The deleted session can still be restored, beside the session that begins now.
+        # Rename the deleted session, so that it can still be restored beside the new session.
         deleted.filter(source_key=key.deleted_source_key).update(source_key=None)
         deleted.filter(source_key=key.source_key).update(source_key=key.deleted_source_key)
-    # In a project imported from another installation, the user id belonged to somebody else.
+    # Sessions of other users. In an imported project, the same user id may belong to somebody else.
     others = Session.objects.filter(project=key.project, source_key=key.source_key)
     others.exclude(creator=key.user).update(source_key=None)  # type: ignore[misc]
     session = Session(project=key.project, creator=key.user, source_key=key.source_key)  # type: ignore[misc]
@@ -147,7 +149,9 @@ def _store_messages(
 
 
 def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
-    """Return the index of the last message, or of the first of the tool results at the end."""
+    """Return the index of the last message, or of the first tool result if the request ends in
+    these.
+    """
     index = len(transcript) - 1
     while index and transcript[index].role == transcript[index - 1].role == Role.TOOL:
         index -= 1
@@ -155,9 +159,9 @@ def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
 
 
 def _was_forgotten(key: SessionKey) -> bool:
-    """Return True if a session with that key was forgotten or is about to be.
+    """Return True if a session with this key was forgotten or is about to be forgotten.
 
-    The client's copy of it must not be stored again.
+    Then the client's copy of it must not be stored again.
     """
     digests = {source_digest(key.source_key), source_digest(key.deleted_source_key)}
     answers = import_planned.send(sender=Session, project=key.project, subjects=digests)
@@ -166,7 +170,7 @@ def _was_forgotten(key: SessionKey) -> bool:
 
 
 def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
-    """Return the end of the active path, of sufficient length to match a request."""
+    """Return the end of the active path, long enough to be compared with a request."""
     limit = max(2 * request_length, MIN_PATH_MESSAGES)
     messages = list(session.messages.path_to(session, session.head_id, limit))  # type: ignore[attr-defined]
     digests: dict[UUID | None, tuple[str, ...]] = {}
@@ -189,7 +193,9 @@ def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
 
 
 def _match_tool_results(session: Session | None, request: Sequence[ComparedMessage]) -> Match:
-    """Return the place of tool results: below the reply with their calls, on any branch."""
+    """Return where tool results belong: below the reply that contains their calls, on any
+    branch.
+    """
     if session is None or not session.last_seq:
         return Continuation(0)
     replies = session.messages.filter(
@@ -209,7 +215,7 @@ def _match_tool_results(session: Session | None, request: Sequence[ComparedMessa
 
 
 def _stored_tool_results(reply: Message) -> list[Message]:
-    """Return the latest results of the tool calls of `reply`, each below the one before."""
+    """Return the latest results of the tool calls of `reply`, each a child of the preceding one."""
     results: list[Message] = []
     result: Message | None = reply
     while result is not None:

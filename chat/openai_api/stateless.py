@@ -1,4 +1,4 @@
-"""Answers requests without storing anything: no row, and no text in the log."""
+"""Answers requests without storing anything. Neither rows nor logs contain text of the request."""
 
 import asyncio
 import logging
@@ -31,8 +31,8 @@ def stateless_turn(
 ) -> Turn:
     """Return the turn that answers the last message of `transcript`.
 
-    `session` is the session that the request is about, if there is one. Without a session, the
-    prompt is that of a private session, which only `user` reads.
+    `session` is the session to which the request belongs, if any. Without it, the prompt is that of
+    a private session of `user`.
     """
     if session is None:
         session = Session(project=project, creator=user, visibility=Visibility.PRIVATE)
@@ -53,7 +53,7 @@ def stateless_turn(
 async def stream_answer(
     turn: Turn, options: ReplyOptions, payer: Payer
 ) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished | Failed]:
-    """Yield the answer to `turn` piece by piece, then `Finished` or `Failed`.
+    """Yield the answer to `turn` in pieces, then `Finished` or `Failed`.
 
     No database connection is held while the model answers.
     """
@@ -63,7 +63,7 @@ async def stream_answer(
         async for event in answer.stream():
             yield event
     except ProviderError as error:
-        # Log no text of the provider, because it may quote the prompt.
+        # Do not log the provider's own text, because it may quote the prompt.
         log.warning("answer_failed project=%s reason=%s", turn.project.pk, error.message)
         yield Failed(error)
     finally:

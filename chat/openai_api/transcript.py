@@ -1,4 +1,6 @@
-"""Parses the messages of a request into a transcript, and maps it to messages of a session."""
+"""Parses the messages of a request into a transcript, and converts them to messages of a
+session.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +16,22 @@ from projects.core.models import new_id
 from projects.core.text import storable
 
 MAX_MESSAGES = 2_048
-# The size of `Message.author_name`.
+# The maximum length of an author's name, the size of `Message.author_name`.
 MAX_NAME_CHARS = 120
-# Newer models call the system role "developer".
+# The names of the system role. Newer models call it "developer".
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL)
 
-# Encoded images by their URL in the request. An image that is missing is not shown.
+# Encoded images by their URL in the request. Images that are not in it are left out of prompts.
 LoadedImages = Mapping[str, EncodedImage]
 
 
 @dataclass(frozen=True)
 class TranscriptMessage:
-    """One message of a request. `name` is its author's, `images` are URLs.
+    """One message of a request. `name` is the name of its author, and `images` are URLs.
 
-    `calls` are the tool calls of an assistant; `tool_call_id` is the call that a tool answers.
+    `calls` are the tool calls of an assistant's message. `tool_call_id` is the call that a tool's
+    message answers.
     """
 
     role: str
@@ -41,17 +44,17 @@ class TranscriptMessage:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The messages of a request, and its system messages joined into one prompt."""
+    """The messages of a request. Its system messages are joined into one text."""
 
     system: str
     messages: tuple[TranscriptMessage, ...]
 
 
 def parse_transcript(messages: Sequence[Any]) -> Transcript:
-    """Return the transcript in `messages`.
+    """Return the transcript of `messages`.
 
-    Raises `InvalidInputError`, whose `field` is the position of the error. System messages open
-    the prompt, wherever they are in the list.
+    System messages are moved to the beginning of the prompt. Raises `InvalidInputError`, with the
+    position of the error as `field`.
     """
     if not messages or len(messages) > MAX_MESSAGES:
         raise InvalidInputError(
@@ -64,7 +67,7 @@ def parse_transcript(messages: Sequence[Any]) -> Transcript:
 
 
 def draft_message(message: TranscriptMessage, user, **fields) -> Message:
-    """Return `message` as an unsaved message of `user`, or of the assistant."""
+    """Return `message` as an unsaved message, of `user` or of the assistant."""
     return draft(
         message.text,
         role=message.role,
@@ -77,7 +80,7 @@ def draft_message(message: TranscriptMessage, user, **fields) -> Message:
 
 
 def prompt_images(message: TranscriptMessage, loaded: LoadedImages) -> tuple[PromptImage, ...]:
-    """Return the images of `message` for a prompt, without storing them."""
+    """Return the images of `message` for a prompt. They are not stored."""
     images = [loaded[url] for url in message.images if url in loaded]
     return tuple(
         PromptImage(new_id(), it.media_type, "", it.width, it.height, data=it.data) for it in images
@@ -104,7 +107,7 @@ def _parse_message(fields: Any, position: str) -> TranscriptMessage:
     return TranscriptMessage(
         Role.SYSTEM if role in SYSTEM_ROLES else Role(role),
         text,
-        # An assistant's message has the name of its model.
+        # The name of an assistant's message is the name of its model.
         name if role != Role.ASSISTANT else "",
         calls,
         tool_call_id,
@@ -176,7 +179,7 @@ def _wrong_type(reason: str, position: str) -> InvalidInputError:
 def _check_tool_results(messages: Sequence[TranscriptMessage]) -> None:
     """Raise `InvalidInputError` unless each tool result follows the message with its call.
 
-    OpenAI demands the same.
+    OpenAI has the same rule.
     """
     call_ids: set[str] = set()
     for index, message in enumerate(messages):

@@ -1,8 +1,8 @@
-"""Decides whether a request continues a stored session, and where. Pure functions.
+"""Decides whether a request continues a stored session, and at which position. Pure.
 
-With each request, clients send their copy of the conversation: all messages, the last ones, or only
-the new ones. Their copy differs from the stored one: replies that were stopped are shorter, white
-space differs, and users may have edited messages. The stored messages are authoritative; the
+With each request, clients send their copy of the conversation: all messages, the last messages, or
+only the new ones. The copy differs from the stored messages: stopped replies may be shorter, white
+space differs, and users may have edited messages. The stored messages are authoritative. The
 request only determines the position.
 """
 
@@ -13,21 +13,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-# As in `chat.models.Role`, which would need Django.
+# The same as in `chat.models.Role`, which would require Django.
 USER, ASSISTANT = "user", "assistant"
-# The number of characters of a message to search for in a prompt that may quote it.
+# The length of the excerpt of a message that is searched for in a prompt that may quote it.
 QUOTE_CHARS = 80
-# The maximum length of a prompt in which the patterns of clients' own prompts are searched.
+# The maximum number of characters of a prompt in which patterns of clients' own prompts are
+# searched.
 MAX_SEARCHED_CHARS = 100_000
-# The number of a request's latest messages that are looked up on the path, and the number of equal
-# messages after which a position is certain. 2,000 equal messages would take seconds.
+# The maximum number of latest messages of a request that are looked up on the path, and of equal
+# messages that are counted for a position. Comparing 2,000 messages would take seconds.
 MAX_LOOKUPS = 64
-# A shorter exchange may occur in a message by chance.
+# The minimum length of a quoted exchange. A shorter one may occur in a message by chance.
 MIN_QUOTED_CHARS = 40
 
-# The parts of a reply that Open WebUI folds: reasoning, tool calls.
+# The parts of a reply that Open WebUI shows folded: reasoning, tool calls.
 _FOLDED = re.compile(r"<details type=.*?(?:</details>|\Z)", re.DOTALL)
-# How Open WebUI and LibreChat begin their own prompts for titles, tags and search queries.
+# The beginnings of prompts with which Open WebUI and LibreChat request titles, tags and searches.
 _TASK_PROMPT = re.compile(
     r"\A\s*(?:### Task:.*(?:<chat_history>|### Chat History)"
     r"|Analyze this conversation and provide:"
@@ -43,8 +44,8 @@ _SPEAKER_LABELS = re.compile(
 class ComparedMessage:
     """A message of a request or, with an `id`, a stored message.
 
-    `calls` are the ids of its tool calls, `images` are digests. `from_api` and `is_deleted` are
-    about stored messages: `from_api` is true if the message was stored from a request to this API.
+    `calls` are the ids of its tool calls, and `images` are digests. The last two fields are for
+    stored messages: `from_api` is true if the message was stored from a request to this API.
     """
 
     role: str
@@ -58,15 +59,16 @@ class ComparedMessage:
 
     @cached_property
     def normalized_text(self) -> str:
-        """The text that is compared: without folded parts, white space collapsed."""
+        """The text to compare: without folded parts, and with white space collapsed."""
         return " ".join(unicodedata.normalize("NFC", _FOLDED.sub(" ", self.text)).split())
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """The request continues the active path or, if `below` is set, branches off below a message.
+    """The request continues the active path or, if `below` is set, begins a branch below that
+    message.
 
-    Its messages from the index `start` on are not stored yet.
+    The messages of the request from the index `start` on are not stored yet.
     """
 
     start: int
@@ -86,11 +88,12 @@ Match = Continuation | Regeneration | None
 def match_transcript(
     path: Sequence[ComparedMessage], request: Sequence[ComparedMessage], is_new: bool
 ) -> Match:
-    """Return how `request`, whose last message is a user's, continues the session with that `path`.
+    """Return how `request` continues the session with the active path `path`, or None if it does
+    not.
 
-    None if it does not continue it. Earlier messages of the request are stored too if they are
-    missing: in a session that `is_new`, and after the end of its path; they never replace stored
-    messages.
+    The last message of the request must be of a user. Earlier messages of the request that are
+    missing are stored too, if the session `is_new` or if they follow the end of its path. They
+    never replace stored messages.
     """
     *earlier, new = request
     if _TASK_PROMPT.match(new.text[:MAX_SEARCHED_CHARS]) or _quotes_last_exchange(new, path):
@@ -111,8 +114,8 @@ def match_transcript(
     if known == len(earlier) and from_users:
         if regeneration := _regeneration(from_users[0], new):
             return regeneration
-        # The request replaces messages that the client sent before and now omits. Messages that
-        # were posted elsewhere stay on the path, because the client never had them.
+        # The client omits messages that it sent before, so the request replaces them. Messages that
+        # were posted elsewhere stay on the path, because the client does not know them.
         if all(line.from_api for line in from_users):
             return Continuation(known, path[index - 1].id)
     return Continuation(len(earlier))
@@ -127,9 +130,9 @@ def _regeneration(stored: ComparedMessage | None, new: ComparedMessage) -> Regen
 
 
 def _quotes_last_exchange(new: ComparedMessage, path: Sequence[ComparedMessage]) -> bool:
-    """Return True if `new` quotes the last exchange, as prompts for titles and tags do.
+    """Return True if `new` quotes the last exchange, like prompts for titles and tags.
 
-    While the reply is still streaming, some of them quote the question alone.
+    While a reply is being streamed, some of these prompts quote only the question.
     """
     turns = [it for it in path if it.normalized_text and it.role in (USER, ASSISTANT)]
     questions = [index for index, line in enumerate(turns) if line.role == USER]
@@ -147,7 +150,7 @@ def _quotes_last_exchange(new: ComparedMessage, path: Sequence[ComparedMessage])
 def _find_position(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage]
 ) -> tuple[int, int] | None:
-    """Return how many of `earlier` are stored, and the index on the path that follows them."""
+    """Return how many of `earlier` are stored, and the index on the path after them."""
     for last in range(len(earlier) - 1, max(len(earlier) - MAX_LOOKUPS, 0) - 1, -1):
         candidates = [index for index, line in enumerate(path) if _is_same(earlier[last], line)]
         if candidates:
@@ -159,8 +162,8 @@ def _find_position(
 def _overlap(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
 ) -> int:
-    """Return how many consecutive messages are the same, counted back from these two, at most
-    MAX_LOOKUPS.
+    """Return how many consecutive messages are equal, counting back from `index` and `last`, at
+    most MAX_LOOKUPS.
     """
     back = 1
     while back <= min(index, last, MAX_LOOKUPS) and _is_same(
@@ -173,7 +176,9 @@ def _overlap(
 def _skip_edited_replies(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, known: int
 ) -> tuple[int, int]:
-    """Advance past replies that differ because one was edited: the stored one counts."""
+    """Advance past replies that differ because one was edited. The stored reply is
+    authoritative.
+    """
     while (
         known < len(earlier)
         and index < len(path)
@@ -190,7 +195,7 @@ def _is_same(sent: ComparedMessage, stored: ComparedMessage) -> bool:
         return (sent.tool_call_id, sent.calls) == (stored.tool_call_id, stored.calls)
     if sent.normalized_text == stored.normalized_text:
         return True
-    # A reply that was stopped is shorter on one side.
+    # If a reply was stopped, one copy is the beginning of the other.
     if sent.role != ASSISTANT or not (sent.normalized_text and stored.normalized_text):
         return False
     return stored.normalized_text.startswith(sent.normalized_text) or (

@@ -40,14 +40,14 @@ StartingReply = Coroutine[Any, Any, LiveReply]
 
 @extend_schema(exclude=True)
 class OpenAIView(APIView):
-    """Base class of these views. Tokens and rate limits are those of the REST API."""
+    """Base class of the views. They use the tokens and rate limits of the REST API."""
 
     def handle_exception(self, exc: Exception) -> Response:
         return to_openai_response(exc, super().handle_exception(exc))
 
 
 class ModelListView(OpenAIView):
-    """One model for each active project that the token gives access to."""
+    """Lists one model for each active project that the token may use."""
 
     def get(self, request) -> Response:
         projects = projects_for(request.user, request.auth).filter(archived_at=None)
@@ -78,7 +78,7 @@ def _get_project(request, name: str) -> Project:
 
 
 def _get_writable_project(request, name: str) -> Project:
-    """Return the project, for writers only: a reply costs money and may be remembered."""
+    """Return the project if the user may write: a reply costs money and may be remembered."""
     project = _get_project(request, name)
     if permissions.membership(request.user, project.slug, token=request.auth).role not in WRITERS:
         raise NotAllowedError(
@@ -90,7 +90,7 @@ def _get_writable_project(request, name: str) -> Project:
 
 
 class ChatCompletionView(OpenAIView):
-    """A reply with the project's memory, in a stored session or without one."""
+    """Replies with the project's memory, in a stored session or without storing anything."""
 
     rate = "replies"
 
@@ -118,9 +118,9 @@ class ChatCompletionView(OpenAIView):
             starting = _start_stateless_reply(
                 request, project, key, transcript.messages, images, options
             )
-        # The reply may take minutes.
+        # Release the connections, because the reply may take minutes.
         connections.close_all()
-        # Nobody can read a reply that is not stored, so it is stopped when the client leaves.
+        # Stop an unstored reply when the client disconnects, because nobody can read it later.
         stop_on_close = reply is None
         if params.get("stream"):
             grant = StreamGrant.for_request(request, reply.session if reply else project)
@@ -177,7 +177,7 @@ def _check_system_length(system: str, model: str) -> None:
 async def _wait_for(
     starting: StartingReply, stop_on_cancel: bool, is_enough: Callable[[LiveReply], bool]
 ) -> LiveReply:
-    """Return the reply once it is complete or there is enough of it."""
+    """Wait until the reply is complete or `is_enough` returns true, and return it."""
     live = await starting
     try:
         while not (live.done or is_enough(live)):
@@ -190,14 +190,14 @@ async def _wait_for(
 
 
 def _has_begun(live: LiveReply) -> bool:
-    """Return whether a stream may begin. Lookups take longer than proxies wait."""
+    """Return whether the response can begin. Lookups may take longer than proxies wait for it."""
     return bool(live.text or live.lookups)
 
 
 def _stream_response(
     envelope: ResponseEnvelope, live: LiveReply, stop_on_close: bool, grant: StreamGrant
 ) -> StreamingHttpResponse:
-    """Return the event stream. Raises `ProviderError` if the reply failed before its first word."""
+    """Return the event stream. Raises `ProviderError` if the reply fails before its first text."""
     if live.failure is not None and not live.text:
         raise live.failure
     return StreamingHttpResponse(

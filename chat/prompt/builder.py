@@ -1,8 +1,8 @@
 """Builds the prompt of a reply: sections in a fixed order within one token budget.
 
-A section is a function named in `CHAT_PROMPT_SECTIONS` in `config/settings/models.py`. It takes a
-Turn and returns a PromptSection, or None when it has nothing to add. Like context processors,
-sections do not depend on each other.
+A section is a function that is listed in `CHAT_PROMPT_SECTIONS` in `config/settings/models.py`. Its
+argument is a Turn. It returns a PromptSection, or None if it has nothing to add. Like context
+processors, sections do not depend on each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from chat.prompt import history
 from chat.prompt.history import HistoryMessage
 from chat.prompt.types import BudgetShare, Prompt, PromptImage, PromptSection
 
-# The part of the model's context that is left for the answer.
+# The share of the model's context that is reserved for the answer.
 REPLY_SHARE = 0.25
 
 T = TypeVar("T")
@@ -28,13 +28,14 @@ T = TypeVar("T")
 
 @dataclass
 class Turn:
-    """The reply being prepared. `reply_to` is the last message on its path, None before any.
+    """The reply that is being prepared. `reply_to` is the last message on its path; None in a new
+    chat.
 
-    `reply_to` may be unsaved if its `seq` and its parent are set. `budget` is the number of tokens
-    that the current section may take; `shown_ids` are the items of the sections before it. `system`
-    is the system text that an API client sends. For a request that is not stored,
-    `stateless_history` has the earlier messages and `stateless_images` the images by message.
-    `chosen_model` answers instead of the session's model.
+    `reply_to` may be unsaved if its `seq` and parent are set. `budget` is the maximum number of
+    tokens of the current section. `shown_ids` are the items of the earlier sections. `system` is
+    the system text from an API client. For a request that is not stored, `stateless_history` has
+    the earlier messages, and `stateless_images` the images by message. If `chosen_model` is set, it
+    answers instead of the session's model.
     """
 
     session: Session
@@ -56,14 +57,14 @@ class Turn:
         return self.chosen_model or self.session.chat_model_name
 
     def shared(self, name: str, compute: Callable[[], T]) -> T:
-        """Return the result of `compute`, computed once for all sections that use this name."""
+        """Return the result of `compute`. It is computed once for all sections that use `name`."""
         if name not in self._shared:
             self._shared[name] = compute()
         return cast(T, self._shared[name])
 
     @cached_property
     def path(self) -> list[HistoryMessage | Message]:
-        """The messages down to `reply_to`, oldest first, as far as the window reaches."""
+        """The messages down to `reply_to` that are in the window, oldest first."""
         if self.reply_to is None:
             return []
         earlier = self.stored_path if self.stateless_history is None else self.stateless_history
@@ -71,12 +72,12 @@ class Turn:
 
     @property
     def window_limit(self) -> int:
-        """The maximum number of messages in the prompt; a stateless request has no limit."""
+        """The maximum number of messages in the prompt. Stateless requests have no limit."""
         return self.session.window_limit if self.stateless_history is None else len(self.path)
 
     @property
     def question(self) -> str:
-        """The text for recall: the last user message, even if tools have answered since."""
+        """The query for recall: the last user message, even if results of tools follow it."""
         if self.reply_to is None or self.reply_to.role == Role.USER:
             return self.reply_to.text if self.reply_to else ""
         return next(
@@ -85,14 +86,14 @@ class Turn:
 
     @cached_property
     def stored_path(self) -> list[HistoryMessage]:
-        """The path as it is stored."""
+        """The messages of the path that are stored in the database."""
         last = self.reply_to
         if last is None:
             return []
         limit = self.session.window_limit
         head = last.parent_id if last.pk is None or last._state.adding else last.pk
-        # Usually few messages of a path do not count. If many do not, as with tools, a second query
-        # reads further back.
+        # Usually only a few messages on a path do not count for the window. If many do not, such as
+        # tool results, a second query reads further back.
         reach = limit * 5 // 4
         messages = history.path_to(self.session, head, reach + 1)
         if len(messages) > reach and sum(message.counts for message in messages) < limit:
@@ -110,7 +111,7 @@ class Turn:
 
     @cached_property
     def reactions(self) -> dict[UUID, dict[str, int]]:
-        """The reactions on the path: a count by message and emoji."""
+        """The reactions on the path: a count for each message and emoji."""
         if self.stateless_history is not None:
             return {}
         return {
@@ -122,15 +123,15 @@ SectionFunction = Callable[[Turn], PromptSection | None]
 
 
 def context_tokens(model: str) -> int:
-    """Return how many tokens `model` has for prompt and answer together."""
+    """Return the size of the model's context in tokens, for prompt and answer together."""
     return settings.DEMO_CONTEXT_TOKENS if model == "demo" else settings.CONTEXT_TOKENS
 
 
 def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
-    """Run the sections within the context of the turn's model, of which the tools that the model is
-    offered take `tool_tokens`.
+    """Run the sections and return the prompt, within the context of the turn's model.
 
-    Room for the last section, the message itself, is reserved first.
+    The declarations of offered tools take `tool_tokens` of the context. Room for the last section,
+    the message itself, is reserved first.
     """
     model = turn.model
     budget = max(0, int(context_tokens(model) * (1 - REPLY_SHARE)) - tool_tokens)
@@ -146,10 +147,10 @@ def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
 def run_sections(
     turn: Turn, functions: Sequence[SectionFunction], budget: int, reserved: int = 0
 ) -> list[PromptSection]:
-    """Return the sections that fit into `budget` tokens, of which `reserved` are taken.
+    """Return the sections that fit into `budget` tokens, of which `reserved` are already used.
 
-    Each section may take up to its ceiling, less the floors of later ones. Tokens that it does not
-    use are available to the sections after it.
+    A section may use at most its ceiling, and must leave the floors of later sections. Tokens that
+    it does not use are available to later sections.
     """
     left = budget - reserved
     sections: list[PromptSection] = []

@@ -1,6 +1,6 @@
-"""The messages and images of a conversation that a prompt contains: the query and the selection.
+"""Selects the messages and images of a conversation for a prompt.
 
-The selection is values in, values out; only `path_to` reads the database.
+Only `path_to` reads the database. All other functions are pure.
 """
 
 import json
@@ -18,7 +18,7 @@ from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
 from chat.prompt.types import PromptImage, PromptMessage, ToolCall, load_tool_calls
 from projects.core.database import PreparedQuery
 
-# Anthropic takes more, but then no image of more than 2,000 pixels a side.
+# The maximum number of images. Anthropic accepts more, but then none wider or higher than 2,000 px.
 # https://docs.claude.com/en/docs/build-with-claude/vision
 MAX_IMAGES = 20
 
@@ -26,8 +26,8 @@ MAX_IMAGES = 20
 def fit(messages: Sequence[PromptMessage], limit: int, budget: int) -> list[PromptMessage]:
     """Return the newest of `messages`, oldest first: at most `limit` and at most `budget` tokens.
 
-    Messages are never cut. If the budget limits the window, the window begins with a user's
-    message, so that it does not contain an answer without its question.
+    Messages are never cut. If the budget is the limit, the window begins with a user's message, so
+    that it contains no answer without its question.
     """
     recent = messages[-limit:] if limit else []
     window: list[PromptMessage] = []
@@ -46,7 +46,9 @@ def fit(messages: Sequence[PromptMessage], limit: int, budget: int) -> list[Prom
 def choose_images(
     newest_first: Iterable[PromptImage], budget: int, limit: int = MAX_IMAGES
 ) -> set[UUID]:
-    """Return the ids of the newest images: at most `limit`, together at most `budget` tokens."""
+    """Return the ids of the newest images: at most `limit`, and at most `budget` tokens in
+    total.
+    """
     chosen: set[UUID] = set()
     for image in newest_first:
         budget -= image.tokens
@@ -57,9 +59,10 @@ def choose_images(
 
 
 def drop_unpaired_calls(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Remove tool calls that are not all answered at once, and answers without a call.
+    """Remove tool calls unless all calls of the message are answered directly, and answers without
+    a call.
 
-    Providers reject both. A message without text is removed together with its calls.
+    Providers reject both. If a message has no text, it is removed together with its calls.
     """
     paired: list[PromptMessage] = []
     index = 0
@@ -92,7 +95,7 @@ def without_calls(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
 
 
 def is_promptable(role: str, tool_call_id: str) -> bool:
-    """Return whether a message of that role may be in a prompt; a tool's only as an answer."""
+    """Return whether prompts contain messages of this role. A tool's message must answer a call."""
     return role in (Role.USER, Role.ASSISTANT) or (role == Role.TOOL and bool(tool_call_id))
 
 
@@ -103,16 +106,16 @@ def speaker_name(
     first_name: str | None,
     last_name: str | None,
 ) -> str:
-    """Return `Message.speaker` from columns. Those of the author are None if there is none."""
+    """Return `Message.speaker` from columns. Without an author, the last three are None."""
     full_name = f"{first_name or ''} {last_name or ''}".strip()
     anonymous = "Assistant" if role == Role.ASSISTANT else "Someone"
     return author_name or full_name or username or anonymous
 
 
 class HistoryMessage(NamedTuple):
-    """The columns of a message that prompts need. `tool_calls` is JSON text.
+    """The columns of a message that prompts contain. `tool_calls` is JSON.
 
-    `reaction_counts` has a text for each emoji: the count, a space, the emoji.
+    `reaction_counts` has a string for each emoji: the count, a space, and the emoji.
     """
 
     pk: UUID
@@ -139,7 +142,7 @@ class HistoryMessage(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it may be in a window."""
+        """Whether the message counts for the window."""
         has_content = self.text or self.has_images or self.calls or self.tool_call_id
         is_visible = self.is_final and self.deleted_at is None
         return bool(has_content) and is_visible and is_promptable(self.role, self.tool_call_id)

@@ -1,4 +1,4 @@
-"""The prompt of the next reply, for people who want to see it beforehand."""
+"""The prompt of the next reply, shown to users before they send a message."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from projects.core import token_counting
 
 
 def preview(session: Session, text: str, author) -> Prompt:
-    """Return the prompt of the next reply if `author` posted `text`. Writes nothing.
+    """Return the prompt of the next reply if `author` posted `text`. Nothing is stored.
 
-    Without a text, return the prompt of the reply to an unanswered user message. If there is none,
-    return the beginning of the next message's prompt.
+    Without a text, return the prompt for an unanswered user message. If there is none, return the
+    beginning of the prompt for the next message.
     """
     head = None
     if session.head_id is not None:

@@ -1,6 +1,6 @@
-"""The prompt sections of chat itself: persona, client system text, history and message.
+"""The prompt sections of the chat: persona, system text of an API client, history and message.
 
-`CHAT_PROMPT_SECTIONS` in `config/settings/models.py` lists all sections in their order.
+`CHAT_PROMPT_SECTIONS` in `config/settings/models.py` lists all sections in order.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ DEFAULT_PERSONA = (
     "If you do not know something, say so."
 )
 TOO_LONG = "The question and the answers of tools have {} tokens, and the limit here is {}."
-# Names that the instructions can list.
+# The maximum number of member names that the instructions can list.
 MAX_MEMBERS = 50
-# The part of a section's budget for images; the rest is for text.
+# The share of a section's budget for images. The rest is for text.
 IMAGES_SHARE = 0.5
-# The part of the prompt's budget for the system text of an API client.
+# The maximum share of the prompt's budget for the system text of an API client.
 CLIENT_SYSTEM_SHARE = 0.5
 
 
@@ -68,7 +68,7 @@ def _system_section(name: str, text: str, budget: int) -> PromptSection:
 
 
 def _instruction_values(turn: Turn) -> dict[str, object]:
-    """Return the variables of the instructions, in the shape of `persona_template.EXAMPLE`."""
+    """Return the variables for the instructions, in the same form as `persona_template.EXAMPLE`."""
     project = turn.project
     now = timezone.now().astimezone(project.zone)
     members = project.memberships.select_related("user")[:MAX_MEMBERS]
@@ -85,7 +85,7 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
 
 @share(ceiling=CLIENT_SYSTEM_SHARE)
 def program(turn: Turn) -> PromptSection | None:
-    """Return the system text of the API client. It follows the project's own sections."""
+    """Return the system text of the API client. It comes after the project's own sections."""
     return _system_section("program", turn.system, turn.budget) if turn.system else None
 
 
@@ -97,7 +97,7 @@ def history(turn: Turn) -> PromptSection | None:
     sources = [message for message in turn.path[:start] if _counts(turn, message)]
     current_images = sum(len(turn.images.get(message.pk, ())) for message in current)
     messages = _prompt_messages(turn, sources, max(MAX_IMAGES - current_images, 0))
-    # The limit includes the current exchange.
+    # The limit also counts the current exchange.
     limit = max(turn.window_limit - len(current), 0)
     window = drop_unpaired_calls(fit(messages, limit, turn.budget))
     return PromptSection("history", tuple(window), _items(window)) if window else None
@@ -105,10 +105,10 @@ def history(turn: Turn) -> PromptSection | None:
 
 @share()
 def message(turn: Turn) -> PromptSection | None:
-    """Return the message to answer, or a question with the answers of tools since.
+    """Return the message to answer, or the last user message with the tool results that follow it.
 
-    A single message longer than the context is cut at its end. With answers of tools, ProviderError
-    is raised instead.
+    A single message that is longer than the context is cut at its end. If there are tool results,
+    ProviderError is raised instead.
     """
     if turn.reply_to is None:
         return None
@@ -129,7 +129,7 @@ def message(turn: Turn) -> PromptSection | None:
 
 
 def _exchange_start(turn: Turn) -> int:
-    """Return the index on the path of the last user message."""
+    """Return the index of the last user message on the path."""
     indexes = (index for index, message in enumerate(turn.path) if message.role == Role.USER)
     return max(indexes, default=0)
 
@@ -137,7 +137,7 @@ def _exchange_start(turn: Turn) -> int:
 def _prompt_messages(
     turn: Turn, sources: Sequence[HistoryMessage | Message], image_limit: int
 ) -> list[PromptMessage]:
-    """Return the messages with the newest images, or their placeholders."""
+    """Return the messages. The newest images are included; placeholders replace the others."""
     shown_ids = _images_to_show(turn, sources, image_limit)
     with_names = len({message.speaker for message in turn.path if message.role == Role.USER}) > 1
     messages = []
@@ -194,10 +194,10 @@ def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
 
 
 def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> str:
-    """Return the text with the speaker's name, the time of deletion and the reactions.
+    """Return the text of a message with the speaker's name, the time of deletion and reactions.
 
-    Names are added if several people talk. Deleted messages are in prompts only if the project
-    keeps them there.
+    Names are added if several people write. Deleted messages are only in prompts of projects that
+    keep them there.
     """
     text = message.text
     if with_names and message.role == Role.USER:
@@ -205,7 +205,8 @@ def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> st
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
-    # Reactions from earlier versions may be words, which a model could read as an instruction.
+    # Skip reactions that are not emoji, from earlier versions: a model could read them as
+    # instructions.
     reactions = turn.reactions.get(message.pk, {}).items()
     tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions) if is_emoji(emoji))
     if tag:

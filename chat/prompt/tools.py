@@ -1,8 +1,9 @@
-"""Tools that Strata itself runs for a model, so that it can look up what its prompt cannot hold.
+"""Built-in tools: Strata runs them for a model that looks up what its prompt does not contain.
 
-A tool is a function with the decorator `model_tool` that is named in `settings.CHAT_MODEL_TOOLS`.
-It takes a Turn and its arguments, and returns a ToolResult of at most `turn.budget` tokens. Models
-read its docstring. Tools only read: a reply may be generated again.
+A tool is a function with the decorator `model_tool` that is listed in `settings.CHAT_MODEL_TOOLS`.
+Its arguments are a Turn and the arguments of the call. It returns a ToolResult of at most
+`turn.budget` tokens. Models read its docstring. Tools must not change anything, because a reply may
+be generated again.
 """
 
 import inspect
@@ -23,7 +24,7 @@ from chat.prompt.types import PromptItem
 from projects.core import token_counting
 from projects.core.errors import InvalidInputError, StrOrPromise
 
-# The calls that one reply may make.
+# The maximum number of tool calls in one reply.
 MAX_CALLS = 5
 MAX_ARGUMENTS_CHARS = 4_000
 MAX_RESULT_TOKENS = 1_200
@@ -31,7 +32,7 @@ MAX_RESULT_TOKENS = 1_200
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The text for the model, with untrusted text quoted, and the items that it shows."""
+    """The text for the model, in which untrusted text is quoted, and the items that it contains."""
 
     text: str
     items: tuple[PromptItem, ...] = ()
@@ -39,8 +40,8 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class ModelTool:
-    """A tool, with the name, description and arguments of its function. `title` is for pages;
-    the tool is offered if `is_useful` returns True.
+    """A tool with the name, description and arguments of its function. `title` is shown on pages.
+    The tool is offered if `is_useful` returns True.
     """
 
     handler: Callable[..., ToolResult]
@@ -57,8 +58,8 @@ class ModelTool:
 
     @cached_property
     def declaration(self) -> dict[str, Any]:
-        """The tool as OpenAI's chat completions take it, without what is the same as a name, or as
-        leaving an argument out.
+        """The tool in the format of OpenAI's chat completions, without titles and defaults, which
+        repeat names or have no meaning for a model.
         """
         parameters = self.arguments.model_json_schema()
         for schema in (parameters, *parameters["properties"].values()):
@@ -73,13 +74,13 @@ class ModelTool:
 
     @cached_property
     def tokens(self) -> int:
-        """The tokens of the declaration as JSON; most models read a shorter form."""
+        """The number of tokens of the declaration as JSON. Most models use a shorter form."""
         return token_counting.count(json.dumps(self.declaration))
 
     def run(self, turn: Turn, arguments: str, budget: int) -> ToolResult:
-        """Return the result for the JSON text `arguments`, within `budget` tokens.
+        """Run the tool with the JSON text `arguments`. The result has at most `budget` tokens.
 
-        Raises DomainError with a reason for the model.
+        Raises DomainError, whose message is written for the model.
         """
         return self.handler(replace(turn, budget=budget), **self._parse(arguments))
 
@@ -92,7 +93,7 @@ class ModelTool:
             raise InvalidInputError(f"The arguments are no valid JSON: {error}") from error
         if not isinstance(fields, dict):
             raise InvalidInputError("The arguments are not a JSON object.")
-        # Some models fill in all fields.
+        # Some models fill in every field, so ignore empty values.
         given = {name: value for name, value in fields.items() if value not in (None, "")}
         try:
             return dict(self.arguments.model_validate(given))
@@ -104,7 +105,7 @@ class ModelTool:
 
 
 def arguments_model(handler: Callable[..., Any]) -> type[BaseModel]:
-    """Return a model with the parameters of the function, except the first one."""
+    """Return a model of the function's parameters, except the first."""
     _context, *parameters = inspect.signature(handler).parameters.values()
     fields: dict[str, Any] = {
         parameter.name: (
@@ -119,22 +120,23 @@ def arguments_model(handler: Callable[..., Any]) -> type[BaseModel]:
 def model_tool(
     title: StrOrPromise, is_useful: Callable[[Turn], bool] = lambda turn: True
 ) -> Callable[[Callable[..., ToolResult]], ModelTool]:
-    """Return a decorator that makes a tool of a function."""
+    """Return a decorator that turns a function into a tool."""
     return lambda handler: ModelTool(handler, title, is_useful)
 
 
 def all_tools() -> Mapping[str, ModelTool]:
-    """Return the tools of the settings by name."""
+    """Return the tools in CHAT_MODEL_TOOLS by name."""
     tools = [import_string(path) for path in settings.CHAT_MODEL_TOOLS]
     return {tool.name: tool for tool in tools}
 
 
 def tools_for(turn: Turn, params: Mapping[str, Any] = {}) -> Mapping[str, ModelTool]:
-    """Return the tools that help to answer `turn`, if its model takes any.
+    """Return the tools that are useful for answering `turn`; none if its model does not support
+    tools.
 
-    With `params` of OpenAI's chat completions, return none if the client chooses the tools to call,
-    or a form of the answer other than text, which some models do not combine with tools; and none
-    with a name that a tool of the client has.
+    `params` are parameters of OpenAI's chat completions. Returns none if the client restricts which
+    tools are called, or requests a response format other than text, because some models cannot
+    combine formats with tools. A tool with the same name as a tool of the client is left out.
     """
     is_text = params.get("response_format", {"type": "text"})["type"] == "text"
     if not is_text or params.get("tool_choice", "auto") != "auto":
@@ -147,5 +149,5 @@ def tools_for(turn: Turn, params: Mapping[str, Any] = {}) -> Mapping[str, ModelT
 
 
 def count_tokens(offered: Mapping[str, ModelTool]) -> int:
-    """Return what `offered` takes of a model's context."""
+    """Return how many tokens the declarations of `offered` take of a model's context."""
     return sum(tool.tokens for tool in offered.values())

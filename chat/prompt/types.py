@@ -1,4 +1,4 @@
-"""The parts of a prompt as plain values: messages, images, tool calls, sections and the receipt."""
+"""The parts of a prompt as plain values: messages, images, tool calls, sections and receipts."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from uuid import UUID
 from projects.core import token_counting
 from projects.core.text import storable
 
-# Tokens that a chat model's wire format adds to each message.
+# The number of tokens that a chat model's wire format adds to each message.
 # https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb
 MESSAGE_OVERHEAD_TOKENS = 4
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}|[0-9]+")
@@ -31,7 +31,7 @@ def source_group(kind: str) -> str:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool. `arguments` is the model's own text, usually JSON, and is not parsed."""
+    """A call of a tool. `arguments` is unparsed text of the model, usually JSON."""
 
     id: str
     name: str
@@ -43,12 +43,12 @@ class ToolCall:
 
 
 def dump_tool_calls(calls: Iterable[ToolCall]) -> list[dict[str, str]]:
-    """Return the calls as a message stores them."""
+    """Return the calls in the form in which a message stores them."""
     return [asdict(call) for call in calls]
 
 
 def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
-    """Return the calls that a message stores. Malformed ones are skipped."""
+    """Return the calls that a message stores. Malformed calls are skipped."""
     rows = stored if isinstance(stored, list) else []
     return tuple(
         ToolCall(*(storable(str(row.get(name) or "")) for name in ("id", "name", "arguments")))
@@ -59,10 +59,10 @@ def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A call of one of Strata's own tools by a model: what chats show of it.
+    """A model's call of a built-in tool, as chats show it.
 
     `arguments` is the model's own text. `result_count` is the number of items that the tool
-    returned; it is None while the tool runs, and if the call was refused with `error`.
+    returned. It is None while the tool runs, or if the call failed with `error`.
     """
 
     tool: str
@@ -72,7 +72,7 @@ class Lookup:
 
     @property
     def summary(self) -> str:
-        """The texts among the arguments, for people: no ids and numbers."""
+        """The texts in the arguments, for users, without ids and numbers."""
         try:
             values = json.loads(self.arguments).values()
         except (ValueError, AttributeError, RecursionError):
@@ -100,8 +100,8 @@ def load_lookups(stored: object) -> tuple[Lookup, ...]:
 class PromptImage:
     """An image in a prompt.
 
-    `path` is its name in the default storage; an image that is not stored has `data` instead.
-    Width and height are in pixels.
+    `path` is its name in the default storage. An image that is not stored has `data` instead. Width
+    and height are in pixels.
     """
 
     id: UUID
@@ -114,12 +114,12 @@ class PromptImage:
 
     @property
     def tokens(self) -> int:
-        """The cost by the more expensive of two formulas.
+        """The number of tokens that the image costs: the larger result of two formulas.
 
-        OpenAI: 85 and 170 for each tile of 512 pixels, once the shorter side is scaled to 768.
-        https://platform.openai.com/docs/guides/images-vision#calculating-costs
-        Anthropic: one token for each 750 pixels, at most 1,600.
-        https://docs.claude.com/en/docs/build-with-claude/vision#calculate-image-costs
+        - OpenAI: 85, and 170 for each tile of 512 × 512 pixels after the shorter side is scaled to
+          768. https://platform.openai.com/docs/guides/images-vision#calculating-costs
+        - Anthropic: one token per 750 pixels, at most 1,600.
+          https://docs.claude.com/en/docs/build-with-claude/vision#calculate-image-costs
         """
         scale = min(1.0, 768 / min(self.width, self.height))
         tiles = math.ceil(self.width * scale / 512) * math.ceil(self.height * scale / 512)
@@ -134,13 +134,13 @@ class PromptImage:
 
 @dataclass(frozen=True)
 class PromptMessage:
-    """One message as the model reads it. `role` is system, user, assistant or tool.
+    """One message for the model. `role` is system, user, assistant or tool.
 
-    The bytes of `images` are loaded when the message is sent. `text_tokens` is the length of `text`
-    where it is known. `calls` are the tool calls of an assistant; `tool_call_id` is the call that
-    a tool's message answers. `source` is the stored message, for receipts. `native` is the
-    provider's own form of an assistant's message, which is sent back unchanged: some models need
-    parts of it that have no place here.
+    The bytes of `images` are loaded when the message is sent. `text_tokens` is the length of
+    `text`, if it is known. `calls` are the tool calls of an assistant's message. `tool_call_id` is
+    the call that a tool's message answers. `source` is the stored message, for receipts. `native`
+    is an assistant's message in the provider's own format. It is sent back unchanged, because some
+    models need parts of it that have no field here.
     """
 
     role: str
@@ -161,7 +161,7 @@ class PromptMessage:
 
     @property
     def plain_text(self) -> str:
-        """The message with placeholders for its images."""
+        """The text of the message, with placeholders for its images."""
         return "\n".join(filter(None, [self.text, *(image.placeholder for image in self.images)]))
 
 
@@ -169,8 +169,8 @@ class PromptMessage:
 class PromptItem:
     """One item of a section, by kind, id and revision, for receipts and pages.
 
-    If the prompt contains only some of its lines, `lines` are their places, from 0, among its `of`
-    lines.
+    If the prompt contains only some lines of an entry, `lines` are the indexes of these lines, and
+    `of` is the number of all lines.
     """
 
     kind: str
@@ -195,14 +195,14 @@ class PromptSection:
 
 @dataclass(frozen=True)
 class BudgetShare:
-    """The part of the budget that is reserved for a section, and the maximum that it may take."""
+    """The share of the budget that is reserved for a section, and its maximum share."""
 
     floor: float = 0.0
     ceiling: float = 1.0
 
 
 def share(*, floor: float = 0.0, ceiling: float = 1.0) -> Callable[[F], F]:
-    """Return a decorator that sets the share of the budget of a section function."""
+    """Return a decorator that sets a section function's share of the budget."""
 
     def mark(function: F) -> F:
         function.share = BudgetShare(floor, ceiling)  # type: ignore[attr-defined]
@@ -219,7 +219,9 @@ class Prompt:
 
     @cached_property
     def messages(self) -> tuple[PromptMessage, ...]:
-        """All messages; the leading system messages are joined, since many models take only one."""
+        """All messages. The system messages at the beginning are joined, because many models accept
+        only one.
+        """
         messages = [message for section in self.sections for message in section.messages]
         system: list[str] = []
         while messages and messages[0].role == "system":
@@ -233,7 +235,7 @@ class Prompt:
         return sum(section.tokens for section in self.sections)
 
     def receipt(self) -> dict[str, object]:
-        """Return the content by id and revision, without any text."""
+        """Return the contents by id and revision, without text."""
         fields = ("kind", "revision", "tokens")
         return {
             "model": self.model,

@@ -1,4 +1,4 @@
-"""Model providers. `get_provider` returns the one behind a model name."""
+"""Model providers. `get_provider` returns the provider of a model."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ __all__ = [
     "supports_tools",
 ]
 
-# Where each provider serves OpenAI's chat completions (Anthropic: its messages).
+# The base URL of each provider's chat completions API, or for Anthropic of its messages API.
 ADDRESSES = {
     "openai-chat": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -63,11 +63,11 @@ ADDRESSES = {
     "mistral": "https://api.mistral.ai/v1",
     "groq": "https://api.groq.com/openai/v1",
 }
-# pydantic-ai's own clients of these take packages that Strata does not install.
+# Providers whose pydantic-ai client needs packages that Strata does not install.
 _WITHOUT_CLIENT = {"google", "mistral", "groq"}
-# The SDK demands a key; self-hosted servers do not check it.
+# A placeholder, because the SDK requires a key even for self-hosted servers that do not check it.
 NO_KEY = "none"
-# A change in the page reaches all processes after this time.
+# The maximum time until a change on the Models page reaches all processes.
 CACHE_S = 5.0
 DEMO_NOT_RUNNING = _(
     "The demo model is not running. Start Strata with `make run`, or choose another chat model."
@@ -81,13 +81,13 @@ NOT_ALLOWED = _(
     "settings."
 )
 
-# Importing pydantic-ai takes most of a second. Commands that call no model must not pay for it,
-# so the functions below import it.
+# Importing pydantic-ai takes most of a second. Therefore it is imported by the functions below, so
+# that commands that call no model do not wait for it.
 
 
 class MeasuredProvider:
-    """A provider that books its calls on `account`, and records metrics of them; `kind` is a label
-    of the metrics. Without an account, nothing is booked.
+    """Wraps a provider, books the cost of its calls on `account`, and records metrics. Without an
+    account, nothing is booked. `kind` is a label of the metrics.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class MeasuredProvider:
         booking, options = await self._begin_stream(prompt, options)
         measured = metrics.measure_call(self.model, self.kind)
         with measured as call, self._booked(booking, prompt, pieces) as book:
-            # The provider's stream is a generator, which must be closed together with this one.
+            # The provider's stream is a generator. It must be closed together with this generator.
             stream: Any = self.provider.stream(prompt, options)
             async with aclosing(stream) as events:
                 async for event in events:
@@ -199,8 +199,8 @@ def get_provider(name: str, kind: str, account: "Account | None" = None) -> Prov
     its calls in the metrics.
 
     Raises `ProviderError` if the provider is not available. It may read the database, and the first
-    call of a process imports pydantic-ai, which would block an event loop for most of a second: in
-    async code, call it with `in_thread`.
+    call in a process imports pydantic-ai, which would block an event loop for most of a second.
+    Therefore use `in_thread` in async code.
     """
     from chat.providers import prices
     from chat.providers.pydantic_ai import PydanticAIProvider
@@ -221,10 +221,10 @@ _saved: tuple[float, dict[str, ModelServer | None]] = (0.0, {})
 
 
 def server_of(model_name: str) -> ModelServer | None:
-    """Return the server of a model; None if pydantic-ai reads address and key itself.
+    """Return the server of a model; None if pydantic-ai itself determines address and key.
 
-    The environment wins over the page. Raises `ProviderError` if a saved key cannot be read, or if
-    the demo model is not running.
+    The environment takes precedence over the Models page. Raises `ProviderError` if a saved key
+    cannot be decrypted, or if the demo model is not running.
     """
     if model_name == "demo":
         if not settings.DEMO_MODEL_URL:
@@ -245,7 +245,9 @@ def server_of(model_name: str) -> ModelServer | None:
 
 
 def is_in_environment(prefix: str) -> bool:
-    """Check whether the environment names the key, or OpenAI's server."""
+    """Return whether the environment contains the provider's key, or the address of OpenAI's
+    server.
+    """
     return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and bool(settings.OPENAI_URL)
 
 
@@ -260,7 +262,7 @@ def environment_servers() -> dict[str, ModelServer]:
 
 
 def forget_saved() -> None:
-    """Read the providers again at the next call of this process."""
+    """Clear the cache, so that this process reads the providers again at the next call."""
     global _saved
     _saved = (0.0, {})
 
@@ -283,7 +285,7 @@ def saved_server(provider: "ModelProvider", key: str) -> ModelServer:
     return ModelServer(provider.kind, address, key, is_guarded=is_own)
 
 
-# The demo model has no vision. It is too small to call a tool or to fill in a schema, although its
+# The demo model has no vision. It is too small to call tools or to follow a schema, although its
 # server supports both.
 
 
@@ -295,21 +297,21 @@ def supports_images(name: str) -> bool:
 
 
 def supports_tools(name: str) -> bool:
-    """Return False if the model `name` is known to call no tools."""
+    """Return False if the model `name` is known not to support tools."""
     from chat.providers import pydantic_ai
 
     return name != "demo" and pydantic_ai.supports_tools(name)
 
 
 def accepts_own_tools(name: str) -> bool:
-    """Return True if Strata may offer the model `name` tools of its own."""
+    """Return True if Strata may offer its built-in tools to the model `name`."""
     from chat.providers import pydantic_ai
 
     return name != "demo" and pydantic_ai.accepts_own_tools(name)
 
 
 def supports_output_schema(name: str) -> bool:
-    """Return True if the model `name` is known to accept a schema of its output."""
+    """Return True if the model `name` is known to support output schemas."""
     from chat.providers import pydantic_ai
 
     return name != "demo" and pydantic_ai.supports_output_schema(name)

@@ -12,14 +12,15 @@ from projects.core.errors import UnavailableError
 
 @dataclass(frozen=True)
 class ReplyOptions:
-    """Options of one reply. The model's defaults apply to everything that is not set.
+    """Options of one reply. If an option is not set, the model's default applies.
 
-    `system` is the client's own system prompt; it follows the project's sections. `settings` are
-    pydantic-ai's ModelSettings, which every provider supports: temperature, top_p, max_tokens,
-    stop_sequences, seed, presence_penalty, frequency_penalty. `openai_params` are parameters of
-    OpenAI's chat completions (tools, tool_choice, response_format, …): servers of that API receive
-    them unchanged; for other providers they are translated. `own_tools` are the tools that Strata
-    itself runs, in OpenAI's format; a server that accepts no tools is asked again without them.
+    - `system`: the client's own system prompt, which follows the project's sections.
+    - `settings`: pydantic-ai's ModelSettings that every provider supports: temperature, top_p,
+      max_tokens, stop_sequences, seed, presence_penalty, frequency_penalty.
+    - `openai_params`: parameters of OpenAI's chat completions (tools, tool_choice, response_format,
+      …). Servers of that API receive them unchanged; for other providers they are translated.
+    - `own_tools`: the built-in tools, in OpenAI's format. If a server rejects tools, the request is
+      repeated without them.
     """
 
     system: str = ""
@@ -30,7 +31,7 @@ class ReplyOptions:
 
 @dataclass(frozen=True)
 class Delta:
-    """The next piece of a reply's text."""
+    """The next piece of the text of a reply."""
 
     text: str
 
@@ -46,12 +47,12 @@ class Thought:
 
 @dataclass(frozen=True)
 class Finished:
-    """The end of a reply. `cost` is in US dollars, None if the price is unknown. The token counts
-    are the provider's, or our own if it reports none.
+    """The end of a reply. `cost` is in US dollars, None if the price is unknown. Token counts come
+    from the provider, or are estimated if it reports none.
 
-    `calls` are calls of tools, which the client or Strata has to execute. `unseen` counts the
-    images that the model rejected and received as a description instead. `native` is the answer as
-    `PromptMessage.native` takes it.
+    `calls` are tool calls that the client or Strata must execute. `unseen` is the number of images
+    that the model rejected and received as descriptions instead. `native` is the answer in the form
+    of `PromptMessage.native`.
     """
 
     model: str
@@ -68,7 +69,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Completion:
-    """A complete reply, for background work."""
+    """A complete reply, used for background work."""
 
     text: str
     finished: Finished
@@ -76,7 +77,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class OutputSchema:
-    """A named JSON schema that a reply has to match."""
+    """A named JSON schema that a reply must match."""
 
     name: str
     schema: Mapping[str, object]
@@ -94,11 +95,11 @@ OUTAGE_CODES = {
 
 
 class ProviderError(UnavailableError):
-    """A model did not answer. The message is for people: it contains no key and no chat text.
+    """A model did not answer. The message is for users, and contains neither keys nor chat text.
 
-    `retry_after_s` is set if the provider sent it. `status` and `code` are the HTTP status
-    and OpenAI's error code for API clients. If it `is_outage`, the project's second model answers.
-    `finished` has the tokens of an answer that was of no use.
+    `retry_after_s` is set if the provider sent it. `status` and `code` are the HTTP status and
+    OpenAI's error code for API clients. If `is_outage` is true, the project's second model is
+    tried. `finished` has the tokens of an answer that could not be used.
     """
 
     finished: Finished | None = None
@@ -118,12 +119,12 @@ class ProviderError(UnavailableError):
 
 
 class OutputSchemaRejectedError(ProviderError):
-    """The server does not accept output schemas. No further request sends a schema to it."""
+    """The server does not accept output schemas. Later requests to it contain no schema."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The last event of a reply that failed, in place of `Finished`."""
+    """The last event of a failed reply, instead of `Finished`."""
 
     error: ProviderError
 
@@ -137,20 +138,20 @@ class Provider(Protocol):
     def complete(
         self, prompt: Sequence[PromptMessage], max_tokens: int, schema: OutputSchema | None = None
     ) -> Completion:
-        """Return the whole reply to `prompt`, for callers without an event loop.
+        """Return the complete reply to `prompt`, for callers without an event loop.
 
-        With `schema`, a model that `supports_output_schema` is requested to match it; the answer
-        may differ. Raises `ProviderError`.
+        If `schema` is set and the model `supports_output_schema`, the answer is requested in this
+        form, but may differ from it. Raises `ProviderError`.
         """
 
 
 @dataclass(frozen=True)
 class ModelServer:
-    """The server of a model. A guarded one must be on the public internet."""
+    """The server of a model. If `is_guarded`, its address must be on the public internet."""
 
     kind: str
     address: str
     key: str = field(repr=False)
     is_guarded: bool = False
-    # In seconds; None for the default.
+    # The maximum wait for the first token in seconds; None means the default.
     first_token_timeout: int | None = None

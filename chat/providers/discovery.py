@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 OLLAMA = "ollama"
 # The end of the key of a context size, after the architecture's name.
 CONTEXT_SUFFIX = ".context_length"
-# A local Ollama answers at once. A page must not wait for one that is not running.
+# The time-out for Ollama. A local server answers at once, and a page must not wait if none runs.
 OLLAMA_TIMEOUT_S = 1.0
 MAX_OLLAMA_MODELS = 20
 MAX_RESPONSE_BYTES = 2**20
@@ -48,7 +48,9 @@ class TrialResult:
 
 
 def list_ollama_models() -> list[str]:
-    """Return the models of the Ollama server at `settings.OLLAMA_URL`; none if it does not run."""
+    """Return the models of the Ollama server at `settings.OLLAMA_URL`. Empty if it is not
+    running.
+    """
     try:
         payload = _ask_ollama("/api/tags")
         names = [model["name"] for model in payload["models"]]
@@ -115,7 +117,7 @@ def _store_list(row: ModelProvider, catalogue: list[dict[str, Any]]) -> None:
 
 
 def try_model(name: str) -> TrialResult:
-    """Ask the model `name` to say hello."""
+    """Test the model `name`: request a greeting from it."""
     try:
         provider = providers.get_provider(name, "test")
         completion = provider.complete([PromptMessage("user", TRIAL_PROMPT)], TRIAL_TOKENS)
@@ -126,7 +128,7 @@ def try_model(name: str) -> TrialResult:
 
 
 class ProviderCheckError(InvalidInputError):
-    """The provider could not be reached or rejected the key; the message says what to do."""
+    """The provider is not reachable or rejected the key. The message says how to solve this."""
 
 
 def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str, Any]]:
@@ -136,7 +138,7 @@ def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str
     `ProviderCheckError`.
     """
     if server.kind == "openrouter":
-        # Its list needs no key.
+        # Test the key separately, because this list is available without a key.
         _get(server, "/key", is_trusted)
     path = "/v1/models?limit=1000" if server.kind == "anthropic" else "/models"
     try:

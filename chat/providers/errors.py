@@ -7,7 +7,7 @@ from chat.providers.base import ProviderError
 
 
 def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderError:
-    """Return `error` in words for people. The provider's own text stays in the log."""
+    """Return an error with a message for users. The provider's own message is only logged."""
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
         suffix = f" Try again in {wait:.0f} seconds." if wait else ""
@@ -21,7 +21,7 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
     return ProviderError(_("The provider sent a response that Strata could not read."), wait)
 
 
-# A wrong provider key is the server's fault, so it is a 500: a 401 would blame the client's token.
+# A wrong provider key becomes status 500, because 401 would mean that the client's token is wrong.
 _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (
         exceptions.UserError,

@@ -1,4 +1,4 @@
-"""HTTP clients for servers of OpenAI's chat completions API."""
+"""HTTP clients for servers of OpenAI's chat completions API, and batching of their streams."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from chat.providers.base import Delta, Thought
 from projects.core.outbound_http import OutboundError, check_url, trusted_certificates
 
-# As in pydantic-ai's own clients.
+# The same time-outs as in pydantic-ai's own clients.
 TIMEOUT = httpx2.Timeout(600, connect=5)
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
 
@@ -27,8 +27,8 @@ LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
 def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
     """Return a client for many concurrent streams in the running event loop.
 
-    All clients share their certificates, which take 20 ms to load. A guarded client sends requests
-    to the public internet only.
+    All clients share their TLS certificates, because loading these takes 20 ms. A guarded client
+    only sends requests to the public internet.
     """
     return httpx2.AsyncClient(
         timeout=TIMEOUT,
@@ -54,8 +54,8 @@ def openai_provider(
 ) -> OpenAIProvider:
     """Return a provider that sends its requests through `http`.
 
-    Without `base_url`, the environment names the server and the key; raises `UserError` if it
-    names no key.
+    Without `base_url`, server and key are read from the environment. Raises `UserError` if there is
+    no key.
     """
     default = OpenAIProvider(base_url=base_url, api_key=key, http_client=http).client
     client = RawMessagesClient(base_url=default.base_url, api_key=default.api_key, http_client=http)
@@ -63,11 +63,10 @@ def openai_provider(
 
 
 class RawMessagesClient(AsyncOpenAI):
-    """The SDK's client, except that it sends messages without transforming them.
+    """The SDK's client, but it sends messages without transforming them.
 
-    The SDK checks each message against every kind of message there is, for keys to rename and files
-    to read. Chat completions have neither. The check takes 0.3 ms per message, in which the event
-    loop is blocked.
+    The SDK compares each message with all message types, to find keys to rename and files to read.
+    Chat completions need neither. The comparison would block the event loop for 0.3 ms per message.
     """
 
     @cached_property
@@ -93,32 +92,32 @@ class _RawCompletions(AsyncCompletions):
         return await super().create(messages=[], extra_body=body, **params)
 
 
-# Pause between two batches of a stream, times the number of open streams in this process, at most
-# this number. With one stream, the pause is shorter than the time between two tokens of an ordinary
-# model; with ten, each delivers five times a second, and from 25 on twice a second. Half of the
-# pause would take 9 ms more of the 61 ms that the web process spends on a reply of 100 words, with
-# ten streams.
+# The pause between two batches of a stream is PAUSE_S × the number of open streams in this process,
+# at most MAX_PAUSE_STREAMS. With one stream, it is shorter than the time between two tokens of an
+# ordinary model. With ten streams, each delivers text five times a second; with 25 or more, twice a
+# second. With ten streams, the web process spends 61 ms on a reply of 100 words; half of the pause
+# would add 9 ms.
 PAUSE_S = 0.02
 MAX_PAUSE_STREAMS = 25
-# The time for which the stream is read after a pause, before the batch is delivered.
+# How long the stream is read after a pause before the batch is delivered.
 READ_WINDOW_S = 0.002
-# The keys of a delta that hold text, as different servers name them.
+# The keys of text in a delta. Servers use different names.
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
 EVENT_END = re.compile(rb"\r?\n\r?\n")
 
-# Characters that pydantic-ai may interpret: those of thinking tags and special tokens.
+# Characters that pydantic-ai may interpret as part of thinking tags or special tokens.
 MARKS = re.compile("[<>\\[\\]\u200b-\u200d\u2060\ufeff]")
 
 _open_streams: set["BatchedEventStream"] = set()
 
 
 class TextChannel:
-    """The text of one answer, for its reader.
+    """The text of one answer, passed to its reader with as little work as possible.
 
-    While pydantic-ai passes text on unchanged, the reader gets text without marks directly from the
-    HTTP stream. The SDK and pydantic-ai get that text later, in one piece: each piece takes them
-    0.3 ms, which was a third of the processor time of a reply.
+    Text that pydantic-ai would not change (text without MARKS) goes directly from the HTTP stream
+    to the reader. The SDK and pydantic-ai get it later, as one piece. Each piece takes them 0.3 ms,
+    which was a third of the CPU time of a reply.
     """
 
     def __init__(self) -> None:
@@ -127,8 +126,8 @@ class TextChannel:
         self._thoughts: list[str] = []
         self._changed = asyncio.Event()
         self._held: list[ParsedEvent] = []
-        # The last event that was interpreted, the text that resulted, and how many characters of
-        # the result the reader already has.
+        # The last interpreted event, the text that it resulted in, and the number of characters of
+        # this text that the reader already has.
         self._event: ParsedEvent | None = None
         self._result = ""
         self._known = 0
@@ -145,14 +144,16 @@ class TextChannel:
         return True
 
     def events_before(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
-        """Return the held text as an event, to be interpreted before `event`."""
+        """Return the text that is held back as an event, which must be interpreted before
+        `event`.
+        """
         held, self._held = self._held, []
         self._known = sum(len(item.text) for item in held)
         self._event, self._result = event, ""
         return [] if not held else [held[0].joined(held)]
 
     def add_interpreted(self, text: str) -> None:
-        """Pass text from pydantic-ai to the reader, unless the reader has it."""
+        """Pass text from pydantic-ai to the reader, except the part that the reader already has."""
         known = min(self._known, len(text))
         self._known -= known
         if text := text[known:]:
@@ -213,7 +214,8 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         self._events = self._batches()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        # Always the same iterator: the SDK stops after the last event and then resumes.
+        # Return the same iterator each time, because the SDK stops after the last event and
+        # resumes.
         return self._events
 
     async def _batches(self) -> AsyncIterator[bytes]:
@@ -251,8 +253,8 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         finally:
             self._notify()
 
-    # The pause uses timers, not a sleep in `_batches`: its consumer iterates through a dozen
-    # iterators of the SDK and pydantic-ai, and each wake-up runs through all of them.
+    # The pause uses timers instead of a sleep in `_batches`: the consumer iterates through a dozen
+    # iterators of the SDK and pydantic-ai, and each wake-up would run through all of them.
 
     def _pause(self) -> None:
         self._may_read.clear()
@@ -281,20 +283,20 @@ class BatchedEventStream(httpx2.AsyncByteStream):
             self._timer.cancel()
         if self._reader is not None:
             self._reader.cancel()
-            # Its error is ignored: the consumer has left.
+            # Ignore its error, because the consumer has disconnected.
             await asyncio.gather(self._reader, return_exceptions=True)
         await self._stream.aclose()
 
 
 class ParsedEvent(NamedTuple):
     content: bytes
-    # The event without its text. Consecutive events with an equal frame and key can be merged.
+    # The event without its text. Consecutive events with the same frame and key can be merged.
     frame: object
     key: str = ""
     text: str = ""
 
     def joined(self, events: "Sequence[ParsedEvent]") -> "ParsedEvent":
-        """Return this event with the text of `events`, of which it is the first."""
+        """Return this event with the joined text of `events`, of which it is the first."""
         if len(events) == 1:
             return self
         text = "".join(event.text for event in events)
@@ -304,17 +306,17 @@ class ParsedEvent(NamedTuple):
 
 
 def _merge(events: Iterable[bytes]) -> Iterator[ParsedEvent]:
-    """Yield the events. Consecutive events that extend the same text are merged."""
+    """Yield the events. Consecutive events that add to the same text are merged."""
     for _, group in groupby(map(_parse, events), key=lambda event: (event.key, event.frame)):
         first, *more = group
         yield first.joined([first, *more])
 
 
 def _parse(content: bytes) -> ParsedEvent:
-    """Split an event of chat completions that only adds text. Any other event equals no other."""
+    """Parse an event of chat completions that only adds text. Any other event is never merged."""
     opaque = ParsedEvent(content, object())
     try:
-        # Faster than json, which takes seven times as long for bytes; this runs for each token.
+        # Seven times as fast as json for bytes. This runs for each token.
         payload: dict[str, Any] = from_json(content.removeprefix(b"data:"))
         [choice] = payload["choices"]
         delta = choice["delta"]
@@ -325,7 +327,7 @@ def _parse(content: bytes) -> ParsedEvent:
         return opaque
     if choice.get("finish_reason") or choice.get("logprobs"):
         return opaque
-    # These differ from event to event, and no client uses them.
+    # Ignore fields that differ in each event and that no client uses.
     for ignored in ("created", "obfuscation"):
         payload.pop(ignored, None)
     del delta[key]

@@ -1,4 +1,4 @@
-"""Maps a prompt and `ReplyOptions` to pydantic-ai's messages, settings and parameters."""
+"""Converts a prompt and `ReplyOptions` to pydantic-ai's messages, settings and parameters."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ NO_JSON_MODE = _(
 
 
 async def load_images(prompt: Sequence[PromptMessage]) -> ImageData:
-    """Return the bytes of all images of `prompt`, read in a thread."""
+    """Return the bytes of all images of `prompt`. They are read in a thread."""
     images = [image for message in prompt for image in message.images]
     return await asyncio.to_thread(attachments.read_images, images) if images else {}
 
@@ -36,7 +36,7 @@ async def load_images(prompt: Sequence[PromptMessage]) -> ImageData:
 def to_model_messages(
     prompt: Sequence[PromptMessage], images: ImageData
 ) -> list[messages.ModelMessage]:
-    """Return the messages in pydantic-ai's form, as alternating requests and responses.
+    """Return the messages in pydantic-ai's form, alternating requests and responses.
 
     An image that is not in `images` is replaced by its description.
     """
@@ -44,7 +44,7 @@ def to_model_messages(
     result: list[messages.ModelMessage] = []
     for is_tool_result, group in groupby(prompt, key=lambda message: bool(message.tool_call_id)):
         if is_tool_result:
-            # Some providers demand all tool results of one reply in one request.
+            # Some providers require all tool results of a reply in a single request.
             parts = [
                 messages.ToolReturnPart(
                     tool_name=tool_names.get(message.tool_call_id, ""),
@@ -82,7 +82,7 @@ def _to_model_message(message: PromptMessage, images: ImageData) -> messages.Mod
 
 
 def _user_content(message: PromptMessage, images: ImageData) -> str | list[messages.UserContent]:
-    """Return the images and then the text, the order in which models answer best.
+    """Return first the images and then the text. Models answer best in this order.
 
     https://docs.claude.com/en/docs/build-with-claude/vision
     """
@@ -96,8 +96,8 @@ def _user_content(message: PromptMessage, images: ImageData) -> str | list[messa
 
 
 def may_reject_images(error: exceptions.ModelAPIError) -> bool:
-    """Return True if the request may have been rejected because of its images. Servers have no
-    common message for this.
+    """Return True if the request may have been rejected because of its images. Servers report this
+    in different ways.
     """
     if isinstance(error, exceptions.ModelHTTPError) and "image" in str(error.body).lower():
         return True
@@ -105,8 +105,8 @@ def may_reject_images(error: exceptions.ModelAPIError) -> bool:
 
 
 def may_reject_tools(error: exceptions.ModelAPIError) -> bool:
-    """Return True if the request may have been rejected because it offers tools. Servers have no
-    common status for this.
+    """Return True if the request may have been rejected because it offers tools. Servers report
+    this with different statuses.
     """
     body = str(error.body).lower() if isinstance(error, exceptions.ModelHTTPError) else ""
     return "tool" in body or "function call" in body
@@ -125,10 +125,10 @@ def is_content_rejected(error: Exception) -> bool:
 def to_model_settings(
     model: Model, options: ReplyOptions
 ) -> tuple[ModelSettings, ModelRequestParameters]:
-    """Return `options` for `model`. Raises `ProviderError` for what it does not support.
+    """Return `options` for `model`. Raises `ProviderError` if the model does not support an option.
 
-    A server of OpenAI's API gets `options.openai_params` unchanged: pydantic-ai would drop schema
-    keywords that other servers understand.
+    A server of OpenAI's API receives `options.openai_params` unchanged, because pydantic-ai would
+    drop schema keywords that other servers support.
     """
     settings = ModelSettings(**options.settings)  # type: ignore[typeddict-item]
     params = dict(options.openai_params)
@@ -146,7 +146,7 @@ def to_model_settings(
 
 
 def _tool_choice(choice: Any) -> Any:
-    """Return `auto`, `none` or `required`, which all providers share, or the names of tools."""
+    """Return `auto`, `none` or `required`, which all providers support, or the names of tools."""
     if not isinstance(choice, dict):
         return choice
     if choice.get("type") == "allowed_tools":
@@ -178,7 +178,7 @@ def _request_parameters(params: OpenAIParams) -> ModelRequestParameters:
 def schema_parameters(
     schema: OutputSchema, strict: bool | None = True, tools: list[ToolDefinition] | None = None
 ) -> ModelRequestParameters:
-    """Return the parameters that make a model follow `schema`."""
+    """Return parameters that make a model answer according to `schema`."""
     output = OutputObjectDefinition(
         json_schema=dict(schema.schema), name=schema.name, strict=strict
     )

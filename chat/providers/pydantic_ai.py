@@ -47,16 +47,16 @@ from projects.core.text import storable
 
 log = logging.getLogger(__name__)
 
-# pydantic-ai's providers whose server OPENAI_BASE_URL sets.
+# pydantic-ai's providers that use the server at OPENAI_BASE_URL.
 OPENAI_PREFIXES = ("openai", "openai-chat")
 NO_OUTPUT = _("The model sent an empty reply.")
 
-# One model per event loop, because the connections of a model belong to one event loop.
+# The models of each event loop. They are not shared, because connections belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ModelServer | None], Model]]
 _models = WeakKeyDictionary()
-# Models whose servers rejected an output schema, for the life of this process.
+# Models whose servers rejected an output schema. Kept until this process ends.
 _without_schemas: set[str] = set()
-# Models whose servers rejected Strata's own tools, for the life of this process.
+# Models whose servers rejected the built-in tools. Kept until this process ends.
 _without_tools: set[str] = set()
 
 
@@ -83,7 +83,7 @@ class PydanticAIProvider:
     async def _answer(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions, channel: TextChannel
     ) -> Finished:
-        """Request the answer, and pass its text to `channel`."""
+        """Request the answer, pass its text to `channel`, and return the last event."""
         text_channel.set(channel)
         limits = ModelSettings(
             request_timeout=settings.MODEL_TIMEOUT,
@@ -113,7 +113,7 @@ class PydanticAIProvider:
                 except exceptions.ModelAPIError as error:
                     if channel.has_text:
                         raise
-                    # After a call, the server is known to accept tools.
+                    # Do not drop tools after a tool call, because the server then supports them.
                     drops_tools = options.own_tools and not prompt[-1].tool_call_id
                     if drops_tools and may_reject_tools(error):
                         log.warning("tools_rejected model=%s", self.name)
@@ -158,9 +158,11 @@ class PydanticAIProvider:
         limits: ModelSettings,
         parameters: ModelRequestParameters | None,
     ) -> tuple[messages.ModelResponse, int]:
-        """Return the response and the number of images that the model rejected before."""
+        """Return the response, and the number of images that the model rejected in an earlier
+        attempt.
+        """
         images = await load_images(prompt)
-        # Not the shared model: this event loop ends after the request.
+        # A separate model, because this event loop ends after the request.
         async with self._new_http_client() as http, self._new_model(http) as model:
 
             async def request(images: ImageData) -> messages.ModelResponse:
@@ -180,7 +182,7 @@ class PydanticAIProvider:
             return await request({}), len(images)
 
     def _shared_model(self) -> Model:
-        """Return the model that belongs to the running event loop."""
+        """Return the model of the running event loop."""
         models = _models.setdefault(asyncio.get_running_loop(), {})
         key = (self.name, self.server)
         if key not in models:
@@ -192,14 +194,14 @@ class PydanticAIProvider:
         return http_clients.new_http_client(is_guarded)
 
     def _new_model(self, http: httpx2.AsyncClient) -> Model:
-        """Return a model; `http` sends the requests to servers of OpenAI's API.
+        """Return a model. `http` is used for servers of OpenAI's API.
 
         Raises `ProviderError` if the provider's package is not installed.
         """
         prefix, _colon, model_name = self.name.partition(":")
         server = self.server
         if server is not None and server.kind == "anthropic":
-            # Its SDK takes a third of a second to import.
+            # Imported on demand, because the SDK takes a third of a second to import.
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
@@ -222,33 +224,35 @@ class PydanticAIProvider:
 
 @cache
 def _profile_flag(name: str, flag: str, default: bool) -> bool:
-    """Return a flag of the model's profile in pydantic-ai."""
+    """Return a flag from pydantic-ai's profile of the model."""
     try:
         model = infer_model(name)
     except (exceptions.UserError, ImportError):
-        # A call will fail with the reason.
+        # The call of the model will fail with the reason.
         return default
     return bool(model.profile.get(flag, default))
 
 
 def supports_images(name: str) -> bool:
-    """Return False if the model's profile in pydantic-ai excludes images."""
+    """Return False if pydantic-ai's profile of the model excludes images."""
     return _profile_flag(name, "supports_image_input", True)
 
 
 def supports_tools(name: str) -> bool:
-    """Return False if the model's profile in pydantic-ai excludes tools."""
+    """Return False if pydantic-ai's profile of the model excludes tools."""
     return _profile_flag(name, "supports_tools", True)
 
 
 def accepts_own_tools(name: str) -> bool:
-    """Return True if the model supports tools, and no server has rejected them for the model."""
+    """Return True if the model supports tools, and its server has not rejected the built-in
+    tools.
+    """
     return name not in _without_tools and supports_tools(name)
 
 
 def supports_output_schema(name: str) -> bool:
-    """Return True if the model's profile in pydantic-ai includes output schemas, and no server has
-    rejected a schema for the model.
+    """Return True if pydantic-ai's profile of the model includes output schemas, and its server has
+    not rejected a schema.
     """
     return name not in _without_schemas and _profile_flag(
         name, "supports_json_schema_output", False
@@ -280,7 +284,7 @@ def _finished(
 ) -> Finished:
     input_tokens, output_tokens = response.usage.input_tokens, response.usage.output_tokens
     if response.usage.unmeasured_requests:
-        # Many self-hosted servers report no usage, least of all for a stream.
+        # Estimate the usage, because many self-hosted servers report none, mainly for streams.
         input_tokens = sum(message.tokens for message in prompt)
         output_tokens = token_counting.count(response.text or "")
     return Finished(
@@ -308,7 +312,7 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse) -> Decimal | None:
-    """Return the price, or None if it is unknown: for a local model, or without reported usage."""
+    """Return the price; None if it is unknown, as for local models or without reported usage."""
     try:
         return response.cost().total_price
     except (LookupError, AssertionError, ValueError):

@@ -1,4 +1,4 @@
-"""Imports the modules that a first model call needs, by streaming a reply from a mocked server."""
+"""Warm-up: loads the modules that the first model call needs, with a reply from a mocked server."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ RESPONSE = (
 
 
 def load_client_code() -> None:
-    """Run the initialisation that OpenAI's SDK and pydantic-ai defer until a first stream."""
+    """Run the initialisation that OpenAI's SDK and pydantic-ai postpone until the first stream."""
     asyncio.run(_stream_mocked_reply())
 
 

@@ -1,7 +1,7 @@
-"""Replies that this process generates now, and their readers.
+"""Replies that this process is generating, and their readers.
 
-A reply is a task of the process, not of the request that began it: it continues when its reader
-leaves, and any number of readers may follow it from any position.
+A reply is a task of the process, not of the request that began it. It continues when its reader
+disconnects. Any number of readers may follow it, from any position.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from chat.providers.booking import Payer, lost_calls
 from chat.streaming.poller import get_poller
 from projects.core.database import in_thread
 
-# A reply without a heartbeat for this long belongs to a process that has ended.
+# If a reply has no heartbeat for this time, its process has ended.
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 SWEEP_BATCH_SIZE = 1_000
 
@@ -36,10 +36,10 @@ FollowedEvent = Delta | Thought | LookupsChanged
 
 
 class LiveReply:
-    """A reply in progress: its text, reasoning and lookups so far, and an event that is set when it
-    changes. Only readers of this process see the reasoning, because it is not stored.
+    """A reply in progress: its text, reasoning and lookups so far, and an event that is set at each
+    change. Only readers in this process see the reasoning, because it is not stored.
 
-    At the end, `finished` or `failure` is set; neither is set if the reply was stopped.
+    At the end, either `finished` or `failure` is set. If the reply was stopped, neither is set.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class LiveReply:
         self.finished: Finished | None = None
         self.failure: ProviderError | None = None
         self.task: asyncio.Task[None] | None = None
-        # Set once, at the next change. To miss no change: get the event, then read, then wait.
+        # Set at the next change, then replaced. To miss no change: get the event, read, then wait.
         self.changed = asyncio.Event()
 
     def add(self, event: ReplyEvent) -> None:
@@ -74,7 +74,7 @@ class LiveReply:
         self._notify()
 
     def stop(self) -> None:
-        """Cancel the generation; the text so far stays."""
+        """Cancel the generation. The text received so far is kept."""
         if self.task is not None and not self.stopped:
             self.stopped = True
             self.task.cancel()
@@ -85,14 +85,14 @@ class LiveReply:
 
 
 _live: dict[UUID, LiveReply] = {}
-# The event loop itself keeps only weak references to its tasks.
+# Strong references, because the event loop keeps only weak references to its tasks.
 _tasks: set[asyncio.Task[None]] = set()
 
 
 async def start(
     reply: Message, payer: Payer = Payer(), options: ReplyOptions = ReplyOptions()
 ) -> LiveReply:
-    """Begin to generate `reply` in this process and return at once."""
+    """Begin to generate `reply` in this process. Returns at once."""
     live = _live[reply.pk] = LiveReply()
     events = generation.stream_reply(reply, lambda: live.stopped, options, payer)
     live.task = _create_task(_collect(events, live, reply.pk))
@@ -103,9 +103,9 @@ async def start(
 
 
 async def start_unstored(events: AsyncIterator[ReplyEvent]) -> LiveReply:
-    """Begin to collect `events`, which are not stored, and return at once.
+    """Begin to collect `events` without storing them. Returns at once.
 
-    The caller stops the reply with `LiveReply.stop` when its reader leaves.
+    The caller must stop the reply with `LiveReply.stop` when its reader disconnects.
     """
     admission.release()
     live = LiveReply()
@@ -136,18 +136,18 @@ async def _collect(
 
 
 async def _watch_stop_requests(reply_id: UUID, live: LiveReply) -> None:
-    """Stop the reply when a reader at another process requests it."""
+    """Stop the reply when a reader in another process requests it."""
     poller = get_poller()
     with poller.watching(poller.stoppable, reply_id):
         while not live.stopped:
             with suppress(Exception):
-                # After a failure of the database, the next poll has the request.
+                # If the database fails, the next poll will contain the request.
                 if reply_id in (await poller.next_result()).stops:
                     live.stop()
 
 
 async def stop(reply_id: UUID) -> None:
-    """Stop a reply of this or another process; the text so far stays."""
+    """Stop a reply of any process. The text received so far is kept."""
     unfinished = Message.objects.unfinished().filter(pk=reply_id)
     await in_thread(unfinished.update, stop_requested=True)
     live = _live.get(reply_id)
@@ -156,8 +156,8 @@ async def stop(reply_id: UUID) -> None:
 
 
 async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[FollowedEvent]:
-    """Yield the lookups and the reasoning of a reply, and its text from `position` (in characters),
-    until the reply is final.
+    """Yield the lookups and the reasoning of a reply, and its text from the character `position`,
+    until it is final.
 
     A slow reader gets fewer, longer pieces; nothing is queued.
     """
@@ -168,7 +168,7 @@ async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[FollowedEve
 
 
 async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[FollowedEvent]:
-    """Yield the events as `follow` does, for a reply of this process."""
+    """Yield the same events as `follow`, for a reply of this process."""
     lookups: tuple[Lookup, ...] = ()
     thought = 0
     while True:
@@ -189,7 +189,9 @@ async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Follo
 
 
 async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[FollowedEvent]:
-    """Yield the events as `follow` does, for a reply that another process flushes."""
+    """Yield the same events as `follow`, for a reply that another process writes to the
+    database.
+    """
     rows = Message.objects.filter(pk=reply_id, deleted_at=None)
     row = await in_thread(rows.values_list("text", "status", "lookups").first)
     lookups: tuple[Lookup, ...] = ()
@@ -209,7 +211,7 @@ async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Follo
 
 
 async def watch(session_id: UUID, version: int) -> AsyncIterator[int]:
-    """Yield the session's version whenever it rises above `version`, until it is deleted."""
+    """Yield the session's version whenever it exceeds `version`, until the session is deleted."""
     rows = Session.objects.filter(pk=session_id).values_list("version", flat=True)
     current: int | None = await in_thread(rows.first)
     poller = get_poller()
@@ -228,8 +230,10 @@ async def wait_for_all() -> None:
 
 
 def sweep_interrupted() -> int:
-    """Finalise the replies whose process has ended, with their text so far; return how many."""
-    # A heartbeat in the future is from before the clock was set back.
+    """Finalise the replies whose process has ended, with the text stored so far. Return their
+    number.
+    """
+    # A heartbeat in the future was written before the clock was set back.
     is_silent = Q(heartbeat_at__lt=Now() - HEARTBEAT_TIMEOUT) | Q(
         heartbeat_at__gt=Now() + HEARTBEAT_TIMEOUT
     )

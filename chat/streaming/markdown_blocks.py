@@ -1,37 +1,39 @@
-"""Splits Markdown that is still being written into complete blocks and a rest. Pure."""
+"""Splits Markdown that is still being written into complete blocks and the last, open block.
+Pure.
+"""
 
 from markdown_it import MarkdownIt
 
 from chat.markdown_budgets import limit_tables
 from chat.markdown_syntax import OPEN, add_blocks
 
-# Block rules only: inline content is rendered when its block is complete.
+# Recognises blocks only. Inline content is rendered once its block is complete.
 _parser = MarkdownIt("commonmark", {"html": False}).enable("table")
 _parser.core.ruler.enableOnly(["normalize", "block"])
 limit_tables(_parser)
 add_blocks(_parser, is_streaming=True)
-# An open block is parsed again only after it has grown by this factor, so that a long one is cheap.
+# The open block is parsed again only when it has grown by this factor, to limit the cost.
 _GROWTH = 1.05
-# A longer block is not parsed until the reply is complete, because parsing blocks the event loop.
+# A longer block is not parsed before the reply is complete, because parsing blocks the event loop.
 MAX_BLOCK_CHARS = 20_000
 
 
 class BlockSplitter:
-    """A text that grows at its end. `rest` is its last block, which may still change."""
+    """A text that grows at its end. `rest` is the last block, which may still change."""
 
     def __init__(self) -> None:
         self.rest = ""
         self._parse_at = 0
 
     def add(self, text: str) -> str:
-        """Append `text` and return the blocks that are now complete, usually none."""
+        """Append `text`. Return the blocks that are complete now, usually an empty text."""
         self.rest += text
         if "\n" not in text or not self._parse_at <= len(self.rest) <= MAX_BLOCK_CHARS:
             return ""
         tokens = [token for token in _parser.parse(self.rest) if token.level == 0 and token.map]
         lines = self.rest.splitlines(keepends=True)
         starts = [0, *(token.map[0] for token in tokens if token.map)]
-        # Maths that never ends belongs to the paragraph before it.
+        # Maths without a closing delimiter belongs to the preceding paragraph.
         if tokens and tokens[-1].info == OPEN and lines[starts[-1] - 1].strip():
             starts.pop()
         end = sum(map(len, lines[: starts[-1]]))

@@ -1,6 +1,6 @@
-"""Polls the database once a second per process, for all of its streams.
+"""Polls the database once a second for all streams of the process.
 
-LISTEN is not used: it does not work behind a transaction pooler, and needs a separate connection.
+LISTEN is not used, because it does not work with a transaction pooler and needs its own connection.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 POLL_INTERVAL_S = 1.0
 
 
-# Plain SQL, because Django takes 2 ms to compile these, once a second in each process.
+# Plain SQL, because Django would take 2 ms to compile these queries every second in each process.
 _MEMBERS = """
     SELECT member.user_id, member.project_id FROM projects_membership member
     JOIN auth_user ON auth_user.id = member.user_id AND auth_user.is_active
@@ -52,10 +52,10 @@ _STOPS = "SELECT id FROM chat_message WHERE id = ANY(%s) AND stop_requested"
 
 @dataclass(frozen=True)
 class StreamGrant:
-    """The right to keep reading an open stream, which outlives the request that opened it.
+    """The right to keep reading an open stream after the request that opened it was authorised.
 
     Without a session, only access to the project is checked. `token` is the digest of the API
-    token; None for a page.
+    token; None for pages.
     """
 
     user: int
@@ -74,7 +74,7 @@ class StreamGrant:
 
 
 class TooManyStreamsError(LimitError):
-    """The user or the project has as many open streams as the settings allow."""
+    """The user or the project already has the maximum number of open streams."""
 
     status = 429
     default_code = "rate_limited"
@@ -82,15 +82,15 @@ class TooManyStreamsError(LimitError):
     retry_after_s = 30
 
 
-# The open streams of this process, by user and by project. Only event loops change it.
+# The open streams of this process, by user and by project. Only changed in event loops.
 _open_streams: Counter[tuple[str, int | UUID]] = Counter()
 
 
 def require_free_stream(grant: StreamGrant) -> None:
-    """Raise `TooManyStreamsError` if this process holds the limit of streams already.
+    """Raise `TooManyStreamsError` if this process already has the maximum number of streams.
 
-    Concurrent requests may exceed the limit by the number of threads, because a stream counts only
-    after its response has begun.
+    Concurrent requests may exceed the limit by the number of threads, because a stream is counted
+    once its response has begun.
     """
     if (
         _open_streams["user", grant.user] >= settings.STREAMS_PER_USER
@@ -113,10 +113,10 @@ def _counted(grant: StreamGrant) -> Iterator[None]:
 
 
 def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
-    """Return the grants that are no longer valid, in at most three queries.
+    """Return the grants that are no longer valid. Takes at most three queries.
 
-    A grant ends when the token is revoked or expired, when the user is inactive or not a member,
-    or when the session is deleted or hidden from the user.
+    A grant ends if its token was revoked or has expired, if the user is inactive or no longer a
+    member, or if the session was deleted or hidden from the user.
     """
     if not grants:
         return frozenset()
@@ -125,7 +125,8 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
     members = set(_rows(_MEMBERS, list(users), list(projects)))
     digests = {grant.token for grant in grants if grant.token is not None}
     sessions = {grant.session for grant in grants if grant.session is not None}
-    # The only project of the token, and the only reader of the session; None means any.
+    # The project to which each token is limited, and the only reader of each session; None means
+    # any.
     token_projects: dict[str, UUID | None] = {}
     readers: dict[UUID, int | None] = {}
     if digests:
@@ -148,11 +149,11 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
 
 @dataclass(frozen=True)
 class PollResult:
-    """The state of everything that is watched.
+    """The state of all watched objects.
 
-    `versions` are those of sessions. `replies` has the text so far, the status and the lookups as
-    they are stored; a deleted reply is missing. `stops` are the replies that a reader wants to
-    stop.
+    `versions` are the versions of sessions. `replies` has the stored text, status and lookups of
+    each reply, without deleted replies. `stops` are the replies that a reader has asked to stop.
+    `withdrawn` are grants that are no longer valid.
     """
 
     versions: dict[UUID, int] = field(default_factory=dict)
@@ -174,7 +175,7 @@ class Poller:
 
     @contextmanager
     def watching(self, watched: Counter[UUID], key: UUID) -> Iterator[None]:
-        """Inside the block, include `key` of `watched`, one of the counters above."""
+        """Within the block, poll `key`. `watched` is one of the counters above."""
         watched[key] += 1
         try:
             yield
@@ -185,7 +186,7 @@ class Poller:
 
     @contextmanager
     def checking(self, grant: StreamGrant) -> Iterator[asyncio.Event]:
-        """Inside the block, check `grant`; the event is set when it is withdrawn."""
+        """Within the block, check `grant`. The event is set once the grant is no longer valid."""
         withdrawn = asyncio.Event()
         self._grants.setdefault(grant, set()).add(withdrawn)
         self._ensure_running()
@@ -198,7 +199,7 @@ class Poller:
                 del self._grants[grant]
 
     async def next_result(self) -> PollResult:
-        """Wait for the next round, at most an interval."""
+        """Wait for the next poll, at most one interval, and return its result."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         self._ensure_running()
@@ -225,7 +226,7 @@ class Poller:
                     waiting.set_exception(error)
                 if not isinstance(error, Exception):
                     raise
-                # The waiting streams get the error; grants are checked again in the next round.
+                # Waiting streams receive the error. Grants are checked again in the next poll.
                 log.warning("poll_failed cause=%r", error)
                 continue
             for grant in result.withdrawn:
@@ -246,7 +247,7 @@ def get_poller() -> Poller:
 def query_state(
     sessions: list[UUID], replies: list[UUID], stoppable: list[UUID], grants: list[StreamGrant]
 ) -> PollResult:
-    """Query the database, with at most six queries for any number of watched objects."""
+    """Query the database. Takes at most six queries for any number of watched objects."""
     texts = _rows(_REPLIES, replies) if replies else []
     return PollResult(
         versions=dict(_rows(_VERSIONS, sessions)) if sessions else {},

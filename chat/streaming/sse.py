@@ -1,10 +1,8 @@
-"""Replies as server-sent events.
-
-The format: https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""Replies as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 The id of an event is the position in the reply after this event, in characters. A reader who
-reconnects with `Last-Event-ID` gets the text from there; after the id END an EventSource is
-answered 204, which ends its attempts.
+reconnects with `Last-Event-ID` receives the text from that position. If the id is END, the response
+is 204, so that an EventSource does not reconnect again.
 """
 
 import asyncio
@@ -36,10 +34,10 @@ from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
 from projects.core.database import PreparedObjects, in_thread
 
 MEDIA_TYPE = "text/event-stream"
-# A comment after this much silence keeps proxies from closing the stream.
+# After this time without an event, a comment is sent, so that proxies do not close the stream.
 PING_INTERVAL_S = 15.0
 PING = b": ping\n\n"
-# The time after which a page that watches a session has to connect again.
+# The time after which a page that watches a session must reconnect.
 WATCH_TIMEOUT_S = 600.0
 ACCESS_WITHDRAWN = "You no longer have access to this."
 END: Literal["end"] = "end"
@@ -48,15 +46,15 @@ LAST_EVENT_ID = OpenApiParameter(
     {"type": "string", "pattern": r"^(\d{1,9}|end)$"},
     OpenApiParameter.HEADER,
     description=(
-        "The `id` of the last event that was read of this reply: its stream goes on from there, "
+        "The `id` of the last received event of this reply. The stream continues after it, "
         "without the event `message`."
     ),
 )
 
 T = TypeVar("T")
-# Returns a message as data, or as a text such as HTML.
+# Returns a message as data for JSON, or as text such as HTML.
 MessageRenderer = Callable[[Message], object]
-# Returns the lookups of a reply as data, or as a text such as HTML.
+# Returns the lookups of a reply as data for JSON, or as text such as HTML.
 LookupsRenderer = Callable[[Sequence[Lookup]], object]
 # Returns Markdown as safe HTML.
 MarkdownRenderer = Callable[[str], str]
@@ -64,7 +62,7 @@ MarkdownRenderer = Callable[[str], str]
 
 @dataclass
 class ReplyStream:
-    """A reply that is sent to one reader, and the position that they have reached."""
+    """A reply that is streamed to one reader, and the position that the reader has reached."""
 
     reply: UUID
     grant: StreamGrant
@@ -86,14 +84,15 @@ def last_event_id(request) -> int | Literal["end"] | None:
     if not value:
         return None
     if not (value.isascii() and value.isdecimal() and len(value) <= 9):
-        raise ParseError("Last-Event-ID takes the id of an event of this reply, such as 120.")
+        raise ParseError("Last-Event-ID must be the id of an event of this reply, such as 120.")
     return int(value)
 
 
 def start_reply(reply: Message, payer: Payer) -> None:
-    """Begin to generate `reply` and return at once; it continues without readers.
+    """Begin to generate `reply`. Returns at once; the reply continues even without readers.
 
-    For a sync view under ASGI: from its thread the call reaches the process's event loop.
+    For sync views under ASGI. The call is passed from the view's thread to the process's event
+    loop.
     """
     async_to_sync(live_replies.start)(reply, payer)
 
@@ -101,8 +100,8 @@ def start_reply(reply: Message, payer: Payer) -> None:
 def complete_reply(reply: Message, payer: Payer | None) -> Message:
     """Generate `reply`, wait for its end, and return it, complete or failed.
 
-    Without a payer, wait for a reply that was begun before. No connection is held meanwhile.
-    Raises Http404 if the reply is deleted.
+    Without a payer, wait for a reply that has already begun. No database connection is held while
+    waiting. Raises Http404 if the reply is deleted.
     """
     connections.close_all()
     async_to_sync(_wait_for_reply)(reply, payer)
@@ -129,24 +128,24 @@ def event_stream(
 ) -> StreamingHttpResponse:
     """Return the response that streams `reply` to one reader until it is final.
 
-    It ends early if `grant` is withdrawn. The events are `message` (if one is given), `lookups`
-    (all so far, whenever one begins or ends), `thinking` {"text"} for each piece of the model's
-    reasoning, `delta` {"text"} for each piece of the reply, and at the end
-    `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` makes the data of
+    It ends early if `grant` is withdrawn. The events are `message` (if `message` is given),
+    `lookups` (all lookups so far, whenever one begins or ends), `thinking` {"text"} for each piece
+    of the model's reasoning, and `delta` {"text"} for each piece of the reply. The last event is
+    `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` returns the data of
     `message`, `done` and `reply`: a text is sent unchanged, anything else as JSON. The deltas begin
     with the whole text so far, or at `position`.
 
     With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
-    the HTML belongs below the blocks before it, and `rest` replaces the deltas so far.
+    the HTML must be added below the earlier blocks, and `rest` replaces the deltas so far.
 
-    Call it at the end of a sync view, outside of any transaction, after the reply has begun:
+    Call this at the end of a sync view, outside of transactions, after the reply has begun:
 
         message, reply = messages.ask(chat_session, text, request.user)
         sse.start_reply(reply, Payer.of(request))
         return sse.event_stream(reply, grant, render, message)
 
-    The view's connections are closed before the stream begins. `render` is called for the last
-    event in another thread and may query there.
+    The view's database connections are closed before the stream begins. For the last event,
+    `render` is called in another thread, and may query the database there.
     """
     opening = PING
     if message is not None and position is None:
@@ -156,17 +155,17 @@ def event_stream(
 
 
 def version_stream(session: Session, version: int, grant: StreamGrant) -> StreamingHttpResponse:
-    """Return the response that sends an event `version` for each version above `version`.
+    """Return a response that sends an event `version` for each new version above `version`.
 
-    It ends when `grant` is withdrawn and after WATCH_TIMEOUT_S, so that the reader connects again
-    and is authorised again. Raises `TooManyStreamsError`.
+    It ends when `grant` is withdrawn, and after WATCH_TIMEOUT_S, so that the reader reconnects and
+    is authorised again. Raises `TooManyStreamsError`.
     """
     require_free_stream(grant)
     return _response(_version_events(session.pk, version, grant))
 
 
 def _response(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """Return a stream that holds no connection of the view that begins it."""
+    """Return a streaming response that holds no database connection of the view."""
     connections.close_all()
     return StreamingHttpResponse(
         body,
@@ -216,7 +215,7 @@ async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[by
 
 
 async def with_pings(items: AsyncIterator[T], closed: asyncio.Event) -> AsyncIterator[T | None]:
-    """Yield the items until `closed` is set, and None after each PING_INTERVAL_S of silence."""
+    """Yield the items until `closed` is set, and None after PING_INTERVAL_S without an item."""
     item = asyncio.ensure_future(anext(items, None))
     closing = asyncio.ensure_future(closed.wait())
     try:
@@ -258,8 +257,8 @@ def _last_event(reply_id: UUID, render: MessageRenderer) -> bytes:
 
 
 def format_event(event: str, data: object, id: int | str | None = None) -> bytes:
-    """Return one event as bytes, with a `data` field for each line, because an empty line ends an
-    event.
+    """Return one event as bytes. Each line of the data is a `data` field of its own, because an
+    empty line would end the event.
     """
     text = data if isinstance(data, str) else JSONRenderer().render(data).decode()
     lines = "".join(f"data: {line}\n" for line in re.split(r"\r\n|\r|\n", text))

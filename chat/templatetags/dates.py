@@ -1,4 +1,4 @@
-"""`|age`: the age of a moment as a heading of the sidebar."""
+"""`|age`: the age of a moment as a heading in the sidebar."""
 
 from datetime import datetime
 

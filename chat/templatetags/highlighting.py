@@ -1,4 +1,4 @@
-"""`|highlight:query`: a text with the words of a search marked, and the same for HTML."""
+"""`|highlight:query`: marks the words of a search in a text; also for HTML."""
 
 import re
 from html import unescape
@@ -11,13 +11,13 @@ from chat.conversations.search import MAX_SEARCHED_CHARS, word_pattern
 
 register = template.Library()
 
-# Sanitised HTML contains no angle brackets inside tags.
+# A tag. Sanitised HTML contains no angle brackets inside tags.
 _TAG = re.compile(r"(<[^<>]*>)")
 
 
 @register.filter
 def highlight(text: str, query: str) -> SafeString:
-    """Return the escaped text with a <mark> around each word that begins with one of `query`."""
+    """Return the escaped text with <mark> around each word that begins with a word of `query`."""
     parts, end = [], 0
     for match in word_pattern(query).finditer(text, 0, MAX_SEARCHED_CHARS):
         parts.append((text[end : match.start()], match[0]))
@@ -28,8 +28,8 @@ def highlight(text: str, query: str) -> SafeString:
 
 @register.filter
 def highlight_html(html: SafeString, query: str) -> SafeString:
-    """Return HTML from chat.templatetags.markup with its text as by `highlight`."""
+    """Return HTML from chat.templatetags.markup, in which words are marked as in `highlight`."""
     parts = _TAG.split(html)
-    # Every second part is a tag.
+    # Tags and text alternate, beginning with text.
     parts[::2] = [highlight(unescape(text), query) for text in parts[::2]]
     return mark_safe("".join(parts))  # noqa: S308

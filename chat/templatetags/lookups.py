@@ -1,4 +1,4 @@
-"""`|tool_title`: what a tool of Strata's own does, for people."""
+"""`|tool_title`: the title of a built-in tool for pages."""
 
 from django import template
 
@@ -10,6 +10,6 @@ register = template.Library()
 
 @register.filter
 def tool_title(name: str) -> StrOrPromise:
-    """Return the title of the tool, or its name if it exists no more."""
+    """Return the title of the tool, or its name if the tool no longer exists."""
     tool = tools.all_tools().get(name)
     return tool.title if tool else name

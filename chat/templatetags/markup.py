@@ -1,7 +1,7 @@
 """`|markdown`: Markdown as safe HTML.
 
-After rendering, nh3 sanitises the HTML, so that errors of the renderer or of a lexer are harmless.
-Text may be hostile, so each step has a budget. Text beyond the budget is shown as plain text.
+nh3 sanitises the rendered HTML, so that errors of the renderer or of a lexer are harmless. Text may
+be hostile, so each step has a limit. Text above the limit is shown as plain text.
 """
 
 import logging
@@ -34,16 +34,16 @@ from chat.markdown_syntax import MAX_MATH_CHARS, add_blocks, add_inlines
 log = logging.getLogger(__name__)
 register = template.Library()
 
-# A longer text is shown as it is. Hostile Markdown takes up to 15 µs a character.
+# The maximum length of a text that is rendered. Hostile Markdown takes up to 15 µs per character.
 MAX_MARKDOWN_CHARS = 40_000
-# Most lexers take quadratic time for hostile text: 0.7 s for 8,000 characters of Python. They get
-# at most LEXER_CHUNK_CHARS at a time, cut between lines, so that the time is linear. A string or
-# comment that spans two chunks may have the wrong colours. A chunk takes up to 0.1 s.
+# Most lexers take quadratic time for hostile text: 0.7 s for 8,000 characters of Python. Therefore
+# code is passed to them in chunks of at most LEXER_CHUNK_CHARS, cut between lines, which takes up
+# to 0.1 s each. A string or comment that spans two chunks may get wrong colours.
 LEXER_CHUNK_CHARS = 1_000
-# The maximum number of characters of code to highlight in one message.
+# The maximum number of characters of code that are highlighted in one message.
 MAX_HIGHLIGHT_CHARS = 10_000
 # The languages that are highlighted. tests/bounds/test_markup_bounds.py measures their lexers.
-# Scala and reStructuredText are missing, because they take exponential time; HTTP and PostgreSQL,
+# Scala and reStructuredText are left out because they take exponential time, HTTP and PostgreSQL
 # because they call other lexers.
 LEXERS = (
     *("bash", "batch", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff"),
@@ -57,7 +57,7 @@ TAGS = set(
     """p br hr h1 h2 h3 h4 h5 h6 em strong s blockquote ul ol li a code pre span table thead
         tbody tr th td sup""".split()
 )
-# The elements of MathML that contain no HTML text. https://www.w3.org/TR/mathml-core/
+# The elements of MathML that contain no HTML. https://www.w3.org/TR/mathml-core/
 MATH_TAGS = set(
     """math mrow mi mn mo mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd
         mspace mpadded mphantom""".split()
@@ -68,20 +68,21 @@ LEXER_NAMES = {
     for name in set(aliases) & set(LEXERS)
     for alias in aliases
 }
-# Pygments' rule for $'…' takes exponential time for backslashes. Other lexers use this lexer too.
+# Replaces Pygments' rule for $'…', which takes exponential time for backslashes. Other lexers use
+# this lexer too.
 BashLexer.tokens["data"] = [
     (r"(?s)\$'(?:\\.|[^'\\])*'", String.Single) if rule[0].startswith(r"(?s)\$'") else rule
     for rule in BashLexer.tokens["data"]
 ]
-# The maximum number of characters of formulas to convert in one message.
+# The maximum number of characters of formulas that are converted in one message.
 MAX_MESSAGE_MATH_CHARS = 20_000
-# The types of maths tokens, and the token types that show the same text as code.
+# The types of maths tokens, and the types of tokens that show the same text as code.
 CODE_FOR_MATHS = {
     "math_inline": "code_inline",
     "math_display": "code_inline",
     "math_block": "code_block",
 }
-# One for all texts, because creating it takes longer than highlighting a few lines.
+# Shared by all texts, because creating it takes longer than highlighting a few lines.
 FORMATTER = HtmlFormatter(nowrap=True)
 ATTRIBUTES = {
     "a": {"href", "title"},
@@ -98,20 +99,21 @@ ATTRIBUTES = {
     "mfrac": {"linethickness"},
     "mtd": {"columnalign"},
 }
-# The allowed classes: Pygments' short names, languages of code blocks, alignments of columns, task
+# The allowed classes: Pygments' short names, languages of code blocks, column alignments, task
 # lists and footnotes.
 CLASS_NAME = re.compile(
     r"[a-z][a-z0-9]{0,2}|language-[\w+#.-]{1,40}|left|center|right|task|footnote"
 )
-# Environments that the converter does not know. It knows arrays, which look alike.
+# Environments that the converter does not support. They are replaced by arrays, which look similar.
 ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|align\*?|split|gathered)\}")
-# Absolute URLs only: a link in an answer never leads to a page of Strata.
+# Absolute URLs only, so that a link in a reply never leads to a page of Strata.
 LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
 @register.filter
 def markdown(text: str) -> SafeString:
-    """Render CommonMark with tables, strikethrough and chat.markdown_syntax. HTML is shown as text.
+    """Render CommonMark with tables, strikethrough and the extensions of chat.markdown_syntax. HTML
+    is shown as text.
 
     A text of more than MAX_MARKDOWN_CHARS is shown without formatting.
     """
@@ -120,7 +122,7 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def without_markdown(text: str) -> str:
-    """Return the text of `text`'s Markdown on one line, without its marks."""
+    """Return the text on one line, without Markdown markers."""
     return " ".join(unescape(strip_tags(markdown(text))).split())
 
 
@@ -142,7 +144,7 @@ def sanitise(html: str) -> str:
 
 
 def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
-    """Return the allowed part of the value, or None to remove the attribute."""
+    """Return the permitted part of the value, or None to remove the attribute."""
     if attribute == "class":
         return " ".join(name for name in value.split() if CLASS_NAME.fullmatch(name)) or None
     if attribute == "href":
@@ -151,21 +153,21 @@ def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
 
 
 def _highlight(code: str, label: str, attributes: str) -> str:
-    """Return `code` with Pygments' classes; "" for a language that is not offered."""
+    """Return `code` as HTML with Pygments' classes; "" for a language that is not supported."""
     name = LEXER_NAMES.get(label.lower())
     return highlight(code, name) if name else ""
 
 
 def highlight(code: str, name: str) -> str:
-    """Return `code` as HTML with Pygments' classes. `name` is one of LEXERS."""
-    # The Markdown lexer would call other lexers for code blocks inside the code.
+    """Return `code` as HTML with Pygments' classes. `name` must be in LEXERS."""
+    # Without `handlecodeblocks`, because the Markdown lexer would call other lexers.
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False, handlecodeblocks=False)
     tokens = chain.from_iterable(map(lexer.get_tokens, _chunks(code)))
     return format_tokens(tokens, FORMATTER)
 
 
 def _chunks(code: str) -> Iterator[str]:
-    """Yield `code` in chunks, cut between paragraphs if possible, else between lines."""
+    """Yield `code` in chunks, cut between paragraphs if possible, otherwise between lines."""
     start = 0
     while len(code) - start > LEXER_CHUNK_CHARS:
         limit = start + LEXER_CHUNK_CHARS
@@ -180,7 +182,7 @@ def _chunks(code: str) -> Iterator[str]:
 
 
 def _limit_code_and_maths(state: StateCore) -> None:
-    """Show code and formulas as they are, once the message's budget is used up."""
+    """Show code and formulas as plain text once the message's limit is reached."""
     code_chars = math_chars = 0
     for token in chain.from_iterable((token, *(token.children or ())) for token in state.tokens):
         if token.type == "fence":
@@ -196,7 +198,7 @@ def _limit_code_and_maths(state: StateCore) -> None:
 def _image_as_link(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
-    """Render an image as a link, since loading it would reveal the reader to another host."""
+    """Render an image as a link, because loading it would reveal the reader to another host."""
     token = tokens[index]
     source = str(token.attrGet("src") or "")
     label = renderer.renderInlineAsText(token.children or [], options, env) or source
@@ -204,7 +206,7 @@ def _image_as_link(
 
 
 def _align_by_class(state: StateCore) -> None:
-    """Align columns by class; the content security policy blocks style attributes."""
+    """Align columns by class, because the content security policy blocks style attributes."""
     for token in state.tokens:
         style = token.attrs.pop("style", None)
         if style:
@@ -214,7 +216,7 @@ def _align_by_class(state: StateCore) -> None:
 def _render_math(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
-    """Render LaTeX as MathML; if it is too long or invalid, as code."""
+    """Render LaTeX as MathML, or as code if it is too long or invalid."""
     token = tokens[index]
     source = token.content.strip()
     try:
@@ -222,7 +224,7 @@ def _render_math(
             display = "inline" if token.type == "math_inline" else "block"
             return convert(ALIGNED.sub(_as_array, source), display=display)
     except Exception:
-        # A model may write anything between dollars; the converter has no common error class.
+        # Catch every error: models write anything, and the converter's errors have no common class.
         log.debug("math_render_failed", exc_info=True)
     return f"<code>{escapeHtml(source)}</code>"
 

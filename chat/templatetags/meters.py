@@ -1,4 +1,4 @@
-"""`{% meter receipt %}`: a prompt as a bar, in the colours of the layers."""
+"""`{% meter receipt %}`: a bar that shows the parts of a prompt, in the colours of the layers."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,13 +11,13 @@ from chat.prompt.types import SOURCE_GROUPS, source_group
 
 register = template.Library()
 
-# Their items are messages of the conversation itself, and its images.
+# Sections whose items are messages and images of the conversation itself.
 CONVERSATION_SECTIONS = ("history", "message")
 LAYERS = ("month", "week", "day", "conversation")
 
 
 class MeterPart(NamedTuple):
-    """A part of the bar; `start` and `width` are in percent."""
+    """A part of the bar. `start` and `width` are in percent."""
 
     name: str
     tokens: int
@@ -27,7 +27,7 @@ class MeterPart(NamedTuple):
 
 @register.inclusion_tag("chat/_meter.html")
 def meter(receipt: Mapping[str, Any], extra: str = "") -> dict[str, object]:
-    """Return the parts of a receipt: its sections, and the layers inside the memory bank."""
+    """Return the parts of a receipt: its sections, and in place of the bank the layers in it."""
     sizes = [size for section in receipt.get("sections", ()) for size in _sizes(section)]
     total = sum(tokens for _, tokens in sizes) or 1
     parts, start = [], 0.0
@@ -39,7 +39,7 @@ def meter(receipt: Mapping[str, Any], extra: str = "") -> dict[str, object]:
 
 
 def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield (name, tokens) of a section; for the bank, one for each layer in it."""
+    """Yield pairs (name, tokens) for a section. For the bank, yield a pair for each layer in it."""
     by_layer = {
         layer: sum(item["tokens"] for item in section["items"] if item["kind"] == layer)
         for layer in LAYERS
@@ -47,7 +47,7 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     }
     if not by_layer:
         yield section["name"], section["tokens"]
-    # Headings and quotation marks belong to no item, so their tokens are distributed.
+    # Distribute the tokens of headings and quotation marks, which belong to no item.
     scale = section["tokens"] / (sum(by_layer.values()) or 1)
     for layer, tokens in by_layer.items():
         yield layer, round(tokens * scale)
@@ -55,8 +55,8 @@ def _sizes(section: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 @register.filter
 def used_groups(receipt: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the groups of sources that the prompt contained, and their numbers, such as
-    ("memory", "5 memories"); empty if it contained nothing but the chat itself.
+    """Return the groups of sources in the prompt with their numbers, such as ("memory", "5
+    memories"). Empty if the prompt contained only the chat itself.
     """
     counts = Counter(
         source_group(item["kind"])

@@ -7,8 +7,8 @@ from chat.conversations.read_state import with_unread
 
 register = template.Library()
 
-# The number of chats in the sidebar: at first, per further load, and at most. The project's page
-# shows all chats.
+# The number of chats in the sidebar: at first, per load of more chats, and at most. The page of the
+# project shows all chats.
 SIDEBAR_CHATS = 40
 SIDEBAR_STEP = 200
 MAX_SIDEBAR_CHATS = 1_000
@@ -18,8 +18,8 @@ MAX_SIDEBAR_CHATS = 1_000
 def sidebar_chats(context: template.Context) -> dict[str, object]:
     """Return the chats of the project, pinned ones first, without archived ones.
 
-    The parameter `chats` of the request is the number of chats that the page shows already; `more`
-    is the number that it would show next.
+    The request parameter `chats` is the number of chats that the page already shows. `more` is the
+    number of chats that it would show after loading more.
     """
     request = context["request"]
     chats = permissions.sessions_for(request.user).chats()

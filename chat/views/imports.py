@@ -46,7 +46,7 @@ class ImportForm(forms.Form):
 @login_required
 @require_http_methods(["GET", "POST"])
 def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the user's imports, and create one; `?part` returns the list alone."""
+    """Show the user's imports. A POST request creates one. `?part` returns only the list."""
     member = membership(request.user, slug, WRITERS)
     if request.method != "POST":
         template = "chat/_imports.html" if "part" in request.GET else "chat/imports.html"
@@ -66,7 +66,7 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_GET
 def export(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """Download a chat in `?format`."""
+    """Download a chat in the format `?format`."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     format = request.GET.get("format", "markdown")
     if format not in settings.CHAT_EXPORTERS:

@@ -28,7 +28,7 @@ REVISIONS_PER_PAGE = 50
 @login_required
 @require_GET
 def stream(request: HttpRequest, pk) -> HttpResponseBase:
-    """Stream an unfinished reply to a page that was opened meanwhile."""
+    """Stream an unfinished reply to a page that was opened after the reply began."""
     reply = permissions.message_for_reading(request.user, pk)
     render = presenters.turn_renderer(request, reply.session)
     grant = StreamGrant.for_request(request, reply.session)
@@ -45,7 +45,7 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
 @login_required
 @require_POST
 def stop(request: HttpRequest, pk) -> HttpResponse:
-    """Stop an unfinished reply; its text so far stays."""
+    """Stop an unfinished reply. The text received so far is kept."""
     reply = permissions.message_for_writing(request.user, pk)
     if not reply.is_final:
         async_to_sync(live_replies.stop)(reply.pk)
@@ -71,7 +71,7 @@ def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
 def edit(request: HttpRequest, pk) -> HttpResponse:
     """Show the editor of a message, and save it.
 
-    If somebody else has changed the message meanwhile, the editor shows both texts.
+    If another user has changed the message in the meantime, the editor shows both texts.
     """
     if request.method == "GET":
         message = permissions.message_for_writing(request.user, pk)
@@ -111,7 +111,7 @@ def _render_editor(
 def _render_part(
     request: HttpRequest, message: Message, partial: str, status: int = 200, **context
 ) -> HttpResponse:
-    """Render a template about a message: alone for `?part`, else inside a page."""
+    """Render a template about a message: alone with `?part`, otherwise inside a page."""
     member = membership(request.user, message.session.project.slug)
     context |= presenters.session_context(message.session, member)
     context |= {"message": message, "may_change": permissions.may_change(member, message)}
@@ -124,7 +124,7 @@ def _render_part(
 @login_required
 @require_POST
 def rerun(request: HttpRequest, pk) -> HttpResponseBase:
-    """Post another text in place of a user's message, and begin the reply to it."""
+    """Post an alternative to a user's message, and begin the reply to it."""
     message = permissions.message_for_writing(request.user, pk)
     permissions.require_open(message.session)
     form = EditForm(message, request.POST)
@@ -143,7 +143,7 @@ def rerun(request: HttpRequest, pk) -> HttpResponseBase:
 @login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk) -> HttpResponseBase:
-    """Delete a message, after a confirmation; an empty place stays."""
+    """Delete a message after a confirmation. An empty placeholder stays."""
     message = permissions.message_for_changing(request.user, pk)
     if request.method == "GET":
         return _render_part(request, message, "chat/_delete.html")
@@ -157,7 +157,7 @@ def delete(request: HttpRequest, pk) -> HttpResponseBase:
 @login_required
 @require_POST
 def react(request: HttpRequest, pk) -> HttpResponseBase:
-    """Add the emoji `give` to a message, or remove `take`."""
+    """Add the emoji `give` to a message, or remove the emoji `take`."""
     message = permissions.message_for_writing(request.user, pk)
     emoji = request.POST.get("give") or request.POST.get("take", "")
     try:
@@ -170,7 +170,7 @@ def react(request: HttpRequest, pk) -> HttpResponseBase:
 @login_required
 @require_POST
 def choose(request: HttpRequest, pk) -> HttpResponse:
-    """Move the active path to this sibling."""
+    """Make the branch with this message active."""
     message = permissions.message_for_writing(request.user, pk)
     edits.choose(message)
     return redirect(message_url(message))
@@ -179,7 +179,7 @@ def choose(request: HttpRequest, pk) -> HttpResponse:
 @login_required
 @require_POST
 def fork(request: HttpRequest, pk) -> HttpResponse:
-    """Create a chat that begins with a copy of this one, down to the message."""
+    """Create a chat that begins with a copy of this chat, down to the message."""
     message = permissions.message_for_writing(request.user, pk)
     permissions.require_chat(message.session)
     return redirect(latest_url(edits.fork(message, request.user)))

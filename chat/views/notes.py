@@ -24,7 +24,7 @@ NOTES_PER_PAGE = 50
 
 @dataclass(frozen=True)
 class NoteContext:
-    """A note as the page shows it to one reader."""
+    """A note as one reader sees it."""
 
     note: Message
     may_change: bool
@@ -34,9 +34,9 @@ class NoteContext:
 @login_required
 @require_http_methods(["GET", "POST"])
 def notes_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the notes, newest first, or matches of `q`; with `at`, the page of that note.
+    """Show the notes, newest first, or the matches of `q`. With `at`, show the page of that note.
 
-    A POST adds a note.
+    A POST request adds a note.
     """
     if request.method == "GET":
         return _render_notes(request, membership(request.user, slug), NoteForm())
@@ -76,7 +76,9 @@ def _render_notes(
 def _page_number(
     request: HttpRequest, member: Membership, listed: QuerySet[Message]
 ) -> int | str | None:
-    """Return the parameter `page`, or the page of the note `at`, even if that is deleted."""
+    """Return the parameter `page`, or the page that contains the note `at`, even if it is
+    deleted.
+    """
     if "at" not in request.GET:
         return request.GET.get("page")
     try:

@@ -1,4 +1,4 @@
-"""Context builders and responses that the pages of a chat share."""
+"""Template contexts and responses that several pages of a chat use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ from chat.templatetags.markup import markdown
 from projects.models import Membership
 from projects.permissions import membership
 
-# The number of messages on one page. A link leads to earlier messages.
+# The maximum number of messages on a page. A link leads to earlier messages.
 MESSAGES_PER_PAGE = 50
-# The maximum number of messages in one update of a page that has been open for a long time.
+# The maximum number of messages in an update of an open page.
 MAX_UPDATE_MESSAGES = 500
 EMOJI = ("👍", "👎", "❤️", "😄", "🎉", "🤔", "👀", "✅")
 
 
 @dataclass(frozen=True)
 class TurnContext:
-    """A message as a page shows it to one reader.
+    """A message as one reader sees it.
 
-    `day` is set on the first message of a day in the project's zone. `may_write` is true if the
-    reader may answer the message.
+    `day` is set for the first message of each day, in the project's zone. `may_write` is true if
+    the reader may answer the message.
     """
 
     message: Message
@@ -50,7 +50,7 @@ class TurnContext:
 
     @property
     def key(self) -> str:
-        """A digest that changes whenever the turn looks different."""
+        """A digest that changes whenever the rendered message changes."""
         state = (self.message.version, self.message.status)
         look = (*state, self.relations, self.day, self.may_change, self.may_write)
         return blake2s(repr(look).encode(), digest_size=8).hexdigest()
@@ -62,7 +62,9 @@ def turn_contexts(
     member: Membership,
     previous_day: date | None = None,
 ) -> list[TurnContext]:
-    """Return the contexts of consecutive messages; the message before is of `previous_day`."""
+    """Return the contexts of consecutive messages. `previous_day` is the day of the preceding
+    message.
+    """
     relations = message_relations(messages, member.user)
     may_write = permissions.may_post(member, chat_session)
     zone = member.project.zone
@@ -85,8 +87,10 @@ def turn_contexts(
 def path_turns(
     chat_session: Session, member: Membership, head, since: int | None = None
 ) -> list[TurnContext]:
-    """Return the last page of the path down to the id `head`, or all of it from seq `since`."""
-    # No path is longer than the session.
+    """Return the last page of the path down to the message `head`, or the whole path from seq
+    `since`.
+    """
+    # A path has at most as many messages as the session.
     limit = MESSAGES_PER_PAGE if since is None else chat_session.last_seq - since + 1
     rows = Message.objects.select_related("author").prefetch_related("attachments")
     path = rows.path_to(chat_session, head, min(limit, MAX_UPDATE_MESSAGES))
@@ -96,12 +100,12 @@ def path_turns(
 
 
 def page_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
-    """Return the context of each page of a chat: the chat and its project."""
+    """Return the context that every page of a chat needs: the chat and its project."""
     return session_context(chat_session, membership(request.user, chat_session.project.slug))
 
 
 def session_context(chat_session: Session, member: Membership) -> dict[str, object]:
-    """Return the variables that the templates of turns need besides the turn."""
+    """Return the context that templates of messages need in addition to the message."""
     return {
         "project": chat_session.project,
         "membership": member,
@@ -114,7 +118,7 @@ def session_context(chat_session: Session, member: Membership) -> dict[str, obje
 
 
 def usage(chat_session: Session) -> dict[str, object]:
-    """Return the `tokens` of all replies, on all branches, and their `cost` in US dollars.
+    """Return the sums over all replies on all branches: `tokens`, and `cost` in US dollars.
 
     `cost` is None if no price is known.
     """
@@ -123,7 +127,7 @@ def usage(chat_session: Session) -> dict[str, object]:
 
 
 def answer(request: HttpRequest, messages: list[Message]) -> HttpResponseBase:
-    """Begin the last of `messages`, a reply; respond with events for all of them, or redirect."""
+    """Begin the reply, the last of `messages`. Respond with events for all of them, or redirect."""
     reply = messages[-1]
     sse.start_reply(reply, Payer.of(request))
     if not accepts_events(request):
@@ -140,7 +144,9 @@ def accepts_events(request: HttpRequest) -> bool:
 
 
 def conflict(request: HttpRequest, chat_session: Session, reason: object) -> HttpResponseBase:
-    """Report why an action is not possible: as JSON to a script, else on the chat's page."""
+    """Report why an action is not possible: to a script as JSON, otherwise on the page of the
+    chat.
+    """
     if "part" in request.GET or accepts_events(request):
         return JsonResponse({"detail": str(reason)}, status=409)
     flash_messages.error(request, str(reason))
@@ -161,13 +167,15 @@ def lookup_renderer() -> sse.LookupsRenderer:
 def turn_renderer(
     request: HttpRequest, chat_session: Session, opening: list[Message] | None = None
 ) -> sse.MessageRenderer:
-    """Return a function that renders a message as HTML; for `opening[0]` it renders all of them."""
+    """Return a function that renders a message as HTML. For `opening[0]`, it renders all of
+    `opening`.
+    """
     member = membership(request.user, chat_session.project.slug)
     context = session_context(chat_session, member) | {
         "user": request.user,
         "csrf_token": get_token(request),
     }
-    # The stream outlives the request's middleware and renders in other threads.
+    # Read the language now, because the stream renders in other threads after the request.
     language = translation.get_language()
     zone = chat_session.project.zone
 

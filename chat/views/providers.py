@@ -141,6 +141,6 @@ def project_models(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _check_administrator(request: HttpRequest) -> None:
-    """Raise `Http404` for all but superusers: whoever sets a key spends its money."""
+    """Raise `Http404` unless the user is a superuser, because a key can cost its owner money."""
     if not request.user.is_superuser:
         raise Http404

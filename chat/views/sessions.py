@@ -40,16 +40,17 @@ from projects.models import Membership
 from projects.permissions import membership, project_for_writing
 
 CHATS_PER_PAGE = 50
-# The key in the browser session for the chat that was deleted last.
+# The key of the most recently deleted chat in the browser session.
 JUST_DELETED = "just_deleted"
 
 
 @login_required
 @require_GET
 def project_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show a project: the form for a new chat, and its chats, archived ones, or matches of `q`.
+    """Show a project: the form for a new chat and the list of chats, archived chats, or matches of
+    `q`.
 
-    `?part=chats` returns the sidebar's list; `?part=progress` what is done of a demo project.
+    `?part=chats` returns only the sidebar's list, `?part=progress` the progress of a demo project.
     """
     member = membership(request.user, slug)
     if request.GET.get("part") == "progress":
@@ -63,7 +64,7 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Create a chat with its first message, and begin the reply."""
+    """Create a chat with its first message, and begin the reply to it."""
     if request.method == "GET":
         return redirect("project", slug)
     project = project_for_writing(request.user, slug)
@@ -90,10 +91,10 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_GET
 def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Show a chat: the latest messages of its path, or those down to the seq `through`.
+    """Show a chat: the latest messages of its active path, or the messages up to the seq `through`.
 
-    A session of notes redirects to the page of notes. `?part=turns&since=SEQ` returns the turns
-    from that place and the other parts of an open page that change.
+    A session of notes redirects to the page of notes. `?part=turns&since=SEQ` returns the messages
+    from that seq on, and other parts of an open page that change.
     """
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     through = request.GET.get("through")
@@ -107,7 +108,7 @@ def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_GET
 def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """Stream each version of a chat that is above the version of its open page."""
+    """Stream each version of a chat that is newer than the version of the open page."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     version = _parse_number(request.GET.get("version", "0"))
     grant = StreamGrant.for_request(request, chat_session)
@@ -117,7 +118,7 @@ def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
 @login_required
 @require_http_methods(["GET", "POST"])
 def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """Post a message and begin the reply; respond with events, or redirect to the page."""
+    """Post a message and begin the reply. Respond with events, or redirect to the page."""
     if request.method == "GET":
         return redirect("session", slug, pk)
     chat_session = permissions.session_for_writing(request.user, pk, slug=slug)
@@ -137,7 +138,7 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
 @login_required
 @require_GET
 def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Show the prompt of the next reply by section; `?part` returns the drawer alone."""
+    """Show the prompt of the next reply by section. `?part` returns only the drawer."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     permissions.require_chat(chat_session)
     template = "chat/_prompt.html" if "part" in request.GET else "chat/prompt.html"
@@ -163,13 +164,13 @@ def update(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Rename, pin or archive a chat from a list, and return to that list.
+    """Rename, pin or archive a chat from a list, and return to the list.
 
-    `?part` returns the menu alone.
+    `?part` returns only the menu.
     """
     chat_session = permissions.session_for_managing(request.user, pk, slug=slug)
     data = request.POST if request.method == "POST" else None
-    # The ids differ from those of the other forms on the page.
+    # Ids that differ from those of other forms on the page.
     form = SessionActionsForm(data, initial={"title": chat_session.title}, auto_id="keep_%s")
     back = request.POST.get("back") or request.headers.get("referer", "")
     is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
@@ -246,7 +247,7 @@ def _render_project(
     ordered = listed.select_related("creator").order_by("-pinned", "-last_activity_at", "-id")
     page = Paginator(ordered, CHATS_PER_PAGE).get_page(request.GET.get("page"))
     excerpts = search.excerpts(page, query) if query else {}
-    # The chat that was deleted last in this browser, if it can still be restored.
+    # The chat that was deleted last in this browser; None if it cannot be restored any more.
     just_deleted = None
     if deleted := request.session.get(JUST_DELETED):
         just_deleted = Session.objects.filter(
@@ -312,7 +313,9 @@ def _render_update(request: HttpRequest, chat_session: Session) -> HttpResponse:
 
 
 def _note_url(notes: Session, through: str | None) -> str:
-    """Return the page of the note with the seq `through`, as in links to messages of chats."""
+    """Return the URL of the note with the seq `through`, for links written for messages of
+    chats.
+    """
     if not through:
         return session_url(notes)
     note = _message_at(notes, through)
@@ -325,7 +328,7 @@ def _message_at(chat_session: Session, seq: str) -> Message:
 
 
 def _parse_number(text: str) -> int:
-    """Return a seq or a version. Raises Http404 for other texts."""
+    """Return a seq or version as a number. Raises Http404 for any other text."""
     if not text.isdecimal() or len(text) > 9:
         raise Http404
     return int(text)

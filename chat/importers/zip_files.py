@@ -206,5 +206,6 @@ def check_files(files: list[ZipInfo]) -> None:
     for info in files:
         if info.file_size > max(RATIO_MIN_BYTES, MAX_RATIO * info.compress_size):
             raise ImportRejectedError(
-                f"{info.filename} would unpack to more than any export does.", code="too_large"
+                f"{info.filename} would unpack to more than {MAX_RATIO} times its size.",
+                code="too_large",
             )

@@ -6,8 +6,8 @@
 import io
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -65,8 +65,8 @@ def _image(module: Any, file: BinaryIO, job: dict[str, Any]) -> bytes:
 def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
     bounds = ParsingBounds(job["max_pages"], job["max_text_chars"])
     parsed = parse(file, job["name"], bounds)
-    sections = list(_bounded(parsed.sections, bounds.max_text_chars))
-    if not any(section.text.strip() or section.headings for section in sections):
+    sections = list(with_text(_bounded(parsed.sections, bounds.max_text_chars)))
+    if not sections:
         raise ParsingError("no_text")
     return _encoded(parsed, sections)
 
@@ -81,6 +81,22 @@ def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
         "warnings": parsed.warnings,
     }
     return json.dumps(document, ensure_ascii=False).encode(errors="replace")
+
+
+def with_text(sections: Iterable[Section]) -> Iterator[Section]:
+    """Yield the sections with text. A heading with nothing below it, such as that of a slide with
+    a picture, becomes text."""
+    alone: Section | None = None
+    for section in sections:
+        if alone and section.headings[: len(alone.headings)] != alone.headings:
+            yield replace(alone, text=alone.headings[-1])
+        alone = None
+        if section.text.strip():
+            yield section
+        elif section.headings:
+            alone = section
+    if alone:
+        yield replace(alone, text=alone.headings[-1])
 
 
 def _bounded(sections: Iterable[Section], most: int) -> Iterable[Section]:

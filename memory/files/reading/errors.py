@@ -35,7 +35,7 @@ _CODES = {"too_much_text": "too_large", "scanned": "no_text"}
 def unreadable(reason: str, limits: ReadingLimits) -> UnreadableFileError:
     """Return the error for a `reason` of `MESSAGES`."""
     message = str(MESSAGES[reason]).format(
-        megabytes=limits.max_bytes // 1_000_000,
+        megabytes=limits.max_bytes // 2**20,
         characters=limits.max_text_chars,
         pages=limits.max_pages,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class ReadingLimits:
     """Limits of one file and of the process that parses it."""
 
-    max_bytes: int = 50_000_000
+    max_bytes: int = 50 * 2**20
     max_pages: int = 2_000
     # All sections together. A page of a book has about 2,000 characters.
     max_text_chars: int = 20_000_000

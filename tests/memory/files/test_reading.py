@@ -121,6 +121,30 @@ def test_slides_have_titles_tables_and_notes(file):
     ]
 
 
+def test_a_heading_with_nothing_below_it_is_text(file):
+    text = "# One\n## Two\nText.\n## Three\n# Four\n"
+    document = read_document(file("a.md", text), "a.md")
+    assert [(item.headings, item.text) for item in document.sections] == [
+        (("One", "Two"), "Text."),
+        (("One", "Three"), "Three"),
+        (("Four",), "Four"),
+    ]
+
+
+def test_the_values_of_a_form_are_text(file):
+    field = b"<</Type/Annot/Subtype/Widget/FT/Tx/TU(Name)/T(n)/V(Ana)/Rect[0 0 99 99]>>"
+    data = samples.pdf("Form", extra=[field], root="/AcroForm<</Fields[6 0 R]>>")
+    data = data.replace(b"/Contents", b"/Annots[6 0 R]/Contents")
+    document = read_document(file("a.pdf", data), "a.pdf")
+    assert document.sections[0].text == "Form\nName: Ana"
+
+
+def test_text_with_some_invalid_bytes_stays_utf_8(file):
+    text = "Die Straße führt über Köln. " * 10
+    document = read_document(file("a.txt", text.encode() + b"\xff"), "a.txt")
+    assert document.sections[0].text == text + "\ufffd"
+
+
 def test_long_sheets_repeat_the_header_row(file):
     document = read_document(file("a", samples.workbook(rows=200)), "a")
     assert document.kind == "xlsx"

@@ -6,6 +6,7 @@ from memory.views import facts, webhooks
 from memory.views.activity import activity, overview
 from memory.views.bank import memory_bank
 from memory.views.blocks import block_list
+from memory.views.charts.costs import own_costs, project_costs, server_costs
 from memory.views.command_palette import command_palette
 from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
@@ -32,6 +33,9 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/act/", entry_action, name="memory-act"),
     path("projects/<slug:slug>/memory/known/", decide, name="knowledge"),
     path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("costs/", own_costs, name="own-costs"),
+    path("costs/server/", server_costs, name="server-costs"),
+    path("projects/<slug:slug>/costs/", project_costs, name="costs"),
     path("projects/<slug:slug>/overview/", overview, name="overview"),
     path("projects/<slug:slug>/jump/", command_palette, name="jump"),
     path("projects/<slug:slug>/search/", search, name="memory-search"),

@@ -31,10 +31,10 @@ class UsageSum:
 
     def add(self, row: dict[str, Any]) -> None:
         self.calls += row["calls"]
-        self.input_tokens += row["input"] or 0
-        self.output_tokens += row["output"] or 0
-        if row["paid"] is not None:
-            self.cost = (self.cost or Decimal(0)) + row["paid"]
+        self.input_tokens += row["input_tokens"] or 0
+        self.output_tokens += row["output_tokens"] or 0
+        if row["cost"] is not None:
+            self.cost = (self.cost or Decimal(0)) + row["cost"]
 
 
 class UsageTable(NamedTuple):
@@ -49,7 +49,7 @@ def usage_sums() -> tuple[list[UsageTable], list[StackedBars]]:
     Automatic work has no user.
     """
     automatic = gettext("Strata (automatic)")
-    rows = [row | {"user": row["user_name"] or automatic} for row in model_calls()]
+    rows = [row | {"user": row["user"] or automatic} for row in model_calls()]
     tables = [
         UsageTable(_("By user"), _largest_first(_sums(rows, "user"))),
         UsageTable(_("By model"), _largest_first(_sums(rows, "model"))),

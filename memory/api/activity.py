@@ -1,29 +1,17 @@
-"""/api/v1/projects/{slug}/activity/ and …/usage/: the activity log, and the cost of models."""
+"""/api/v1/projects/{slug}/activity/: the activity log."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
-from django.db.models.functions import TruncDate
-from django.utils import timezone
+from django.db.models import Exists, OuterRef, QuerySet
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
-from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from chat.models import Session, Visibility
 from memory.api.base import MembershipMixin
-from memory.layers.pending import daily_allowance
-from memory.models import Activity, ActivityVerb, Call, CallKind
+from memory.models import Activity, ActivityVerb
 from projects.core.api.filters import MomentFilter
 from projects.models import MemberRole
-from projects.permissions import project_for_reading
-
-DEFAULT_SPAN = timedelta(days=30)
-MAX_SPAN = timedelta(days=366)
-SUMMED_FIELDS = ("input_tokens", "cached_tokens", "output_tokens", "cost", "duration_ms")
 
 
 class ActivitySerializer(serializers.ModelSerializer):
@@ -126,81 +114,3 @@ class ActivityListView(ActivityBaseView, generics.ListAPIView):
 
 class ActivityDetailView(ActivityBaseView, generics.RetrieveAPIView):
     """One recorded action, such as a forget request with its receipt."""
-
-
-class UsageQuerySerializer(serializers.Serializer):
-    """The period from `since` (included) to `until` (excluded): at most 366 days. Default: the last
-    30 days.
-    """
-
-    since = serializers.DateTimeField(required=False)
-    until = serializers.DateTimeField(required=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        until = attrs.setdefault("until", timezone.now())
-        since = attrs.setdefault("since", until - DEFAULT_SPAN)
-        if since > until:
-            raise serializers.ValidationError({"since": ["This is after the end."]})
-        if until - since > MAX_SPAN:
-            raise serializers.ValidationError({"since": ["At most 366 days at once."]})
-        return attrs
-
-
-class UsageRowSerializer(serializers.Serializer):
-    """The model calls of one day, in the project's time zone, by kind and model.
-
-    `cost` is in US dollars, or null if no price is known. `unanswered` is the number of calls that
-    returned no text.
-    """
-
-    day = serializers.DateField()
-    kind = serializers.ChoiceField(CallKind.choices)
-    model = serializers.CharField()
-    calls = serializers.IntegerField()
-    unanswered = serializers.IntegerField()
-    input_tokens = serializers.IntegerField()
-    cached_tokens = serializers.IntegerField(help_text="Part of the input.")
-    output_tokens = serializers.IntegerField()
-    cost = serializers.DecimalField(max_digits=12, decimal_places=6, allow_null=True)
-    duration_ms = serializers.IntegerField(allow_null=True)
-
-
-class AllowanceSerializer(serializers.Serializer):
-    """The tokens that summaries used today. A `limit` of null means no limit. When it is reached,
-    summarising is postponed to `resumes_at`.
-    """
-
-    spent = serializers.IntegerField()
-    limit = serializers.IntegerField(allow_null=True)
-    is_spent = serializers.BooleanField()
-    resumes_at = serializers.DateTimeField()
-
-
-class UsageSerializer(serializers.Serializer):
-    since = serializers.DateTimeField()
-    until = serializers.DateTimeField()
-    today = AllowanceSerializer()
-    results = UsageRowSerializer(many=True)
-
-
-class UsageView(APIView):
-    """The model calls of a project by day, kind and model, newest day first, and the tokens that
-    are left for summaries today.
-    """
-
-    @extend_schema(parameters=[UsageQuerySerializer], responses=UsageSerializer)
-    def get(self, request, slug: str) -> Response:
-        project = project_for_reading(request.user, slug, request.auth)
-        query = UsageQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        since, until = query.validated_data["since"], query.validated_data["until"]
-        calls = Call.objects.filter(project=project, started_at__gte=since, started_at__lt=until)
-        days = calls.annotate(day=TruncDate("started_at", tzinfo=project.zone))
-        rows = days.order_by("-day", "kind", "model").values("day", "kind", "model")
-        rows = rows.annotate(
-            calls=Count("pk"),
-            unanswered=Count("pk", filter=~Q(outcome="answered")),
-            **{name: Sum(name) for name in SUMMED_FIELDS},
-        )
-        data = {**query.validated_data, "today": daily_allowance(project), "results": rows}
-        return Response(UsageSerializer(data).data)

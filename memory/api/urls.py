@@ -5,6 +5,7 @@ from django.urls import path
 from memory.api import (
     activity,
     blocks,
+    costs,
     entries,
     facts,
     forgetting,
@@ -52,7 +53,9 @@ urlpatterns = [
     path(f"{FACTS}/<uuid:pk>/", facts.FactDetailView.as_view(), name="api-fact"),
     path(f"{ACTIVITY}/", activity.ActivityListView.as_view(), name="api-activity"),
     path(f"{ACTIVITY}/<uuid:pk>/", activity.ActivityDetailView.as_view(), name="api-activity-one"),
-    path(f"{PROJECT}/usage/", activity.UsageView.as_view(), name="api-usage"),
+    path("usage/", costs.OwnUsageView.as_view(), name="api-own-usage"),
+    path(f"{PROJECT}/limits/", costs.LimitView.as_view(), name="api-limits"),
+    path(f"{PROJECT}/usage/", costs.UsageView.as_view(), name="api-usage"),
     path(f"{PROJECT}/forget/", forgetting.ForgetView.as_view(), name="api-forget"),
     path(f"{PROJECT}/recall/", recall.RecallView.as_view(), name="api-recall"),
     path(f"{PROJECT}/profile/", profile.ProfileView.as_view(), name="api-profile"),

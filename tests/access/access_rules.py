@@ -120,6 +120,8 @@ API = {
     "api-fact": Door({"GET": MEMBERS, "PATCH": WRITERS, "DELETE": OWNERS}),
     "api-activity": read(),
     "api-usage": read(),
+    "api-own-usage": Door({"GET": USERS}),
+    "api-limits": Door({"GET": MEMBERS, "PUT": OWNERS}, sent={"tokens_per_day": 1_000_000}),
     # Who writes has their own words forgotten here, too.
     "api-forget": Door({"POST": OWNERS}, sent={"before": "2020-01-01T00:00:00Z"}),
     "api-recall": read(),
@@ -261,6 +263,9 @@ PAGES = {
     "memory-activity": read(),
     "knowledge": write(),
     "overview": read(),
+    "costs": Door({"GET": MEMBERS, "POST": OWNERS}),
+    "own-costs": Door({"GET": USERS}),
+    "server-costs": Door({"GET": ADMINISTRATORS}),
     "jump": read(),
     "memory-search": read(),
     "memory-blocks": Door(

@@ -110,6 +110,10 @@ ACTIONS = [
     do("webhook", "api-webhook", "DELETE", action="delete"),
     see("memory-activity", "api-activity"),
     see("overview", "api-usage"),
+    see("costs", "api-usage"),
+    see("costs", "api-limits"),
+    do("costs", "api-limits", "PUT"),
+    see("own-costs", "api-own-usage"),
     see("jump", "api-sessions"),
     see("memory-search", "api-recall"),
     see("memory-blocks", "api-blocks"),
@@ -138,4 +142,11 @@ ACTIONS = [
 ]
 
 # Pages of the browser's own: what it begins with. So are those of accounts: who sits before it.
-OF_THE_BROWSER = {"set_language", "welcome", "models", "model-remove", "project-models"}
+OF_THE_BROWSER = {
+    "server-costs",
+    "set_language",
+    "welcome",
+    "models",
+    "model-remove",
+    "project-models",
+}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def row(model: str, tokens: int, cost: str | None = None, days_ago: int = 0) -> dict:
     day = timezone.localdate() - timedelta(days=days_ago)
     paid = None if cost is None else Decimal(cost)
-    return {"day": day, "model": model, "input": tokens, "output": 0, "paid": paid}
+    return {"day": day, "model": model, "input_tokens": tokens, "output_tokens": 0, "cost": paid}
 
 
 def test_a_bar_has_a_part_for_each_model_up_to_the_highest_day():

@@ -8,14 +8,13 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Sum
-from django.db.models.functions import TruncDate
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chat.models import Call
+from chat.providers.sums import plain_rows, summed
 from projects.models import Project, in_project
 
 SUM_DAYS = 30
@@ -98,35 +97,26 @@ class StackedBars:
         ]
 
 
-def model_calls(project: Project | None = None) -> list[Any]:
+def model_calls(project: Project | None = None) -> list[dict[str, Any]]:
     """Return the sums of the last SUM_DAYS days by day, model and user."""
     calls = Call.objects.filter(started_at__gte=timezone.now() - timedelta(days=SUM_DAYS))
-    calls = calls.filter(in_project(project))
-    days = calls.order_by().annotate(day=TruncDate("started_at"), user_name=F("user__username"))
-    return list(
-        days.values("day", "model", "user_name").annotate(
-            calls=Count("pk"),
-            input=Sum("input_tokens"),
-            output=Sum("output_tokens"),
-            paid=Sum("cost"),
-        )
-    )
+    return plain_rows(summed(calls.filter(in_project(project)), ("day", "model", "user")))
 
 
-def usage_charts(rows: Iterable[Mapping[str, Any]]) -> list[StackedBars]:
-    """Return the charts of tokens and of cost from rows of `model_calls`, as far as there are
+def usage_charts(rows: Iterable[Mapping[str, Any]], day_count: int = SUM_DAYS) -> list[StackedBars]:
+    """Return the charts of tokens and of cost from sums by day and model, as far as there are
     any.
     """
     tokens: dict[tuple[date, str], int] = defaultdict(int)
     cost: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
     for row in rows:
         key = (row["day"], row["model"])
-        tokens[key] += (row["input"] or 0) + (row["output"] or 0)
-        cost[key] += row["paid"] or 0
+        tokens[key] += (row["input_tokens"] or 0) + (row["output_tokens"] or 0)
+        cost[key] += row["cost"] or 0
     names = _series(tokens)
     charts = [
-        _chart(_("Tokens by day and model"), tokens, names, str),
-        _chart(_("Cost by day and model"), cost, names, lambda value: f"${value:.4f}"),
+        _chart(_("Tokens by day and model"), tokens, names, str, day_count),
+        _chart(_("Cost by day and model"), cost, names, lambda value: f"${value:.4f}", day_count),
     ]
     return [chart for chart in charts if chart.models]
 
@@ -145,6 +135,7 @@ def _chart(
     values: Mapping[tuple[date, str], Any],
     names: Sequence[str],
     show: Callable[[Any], str],
+    day_count: int,
 ) -> StackedBars:
     """Return the chart of `values`. `names` assigns each model the same number in all charts."""
     merged: dict[tuple[date, str], Any] = defaultdict(int)
@@ -153,5 +144,5 @@ def _chart(
     used = {model for (_day, model), value in merged.items() if value}
     models = {number: name for number, name in enumerate(names) if name in used}
     today = timezone.localdate()
-    days = [today - timedelta(days=back) for back in range(SUM_DAYS - 1, -1, -1)]
+    days = [today - timedelta(days=back) for back in range(day_count - 1, -1, -1)]
     return StackedBars(label, days, models, merged, show)

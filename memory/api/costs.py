@@ -1,0 +1,191 @@
+"""/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: what model calls cost."""
+
+from datetime import UTC, timedelta, tzinfo
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chat.models import Call, CallKind
+from chat.providers import limits
+from chat.providers.booking import Payer
+from chat.providers.sums import KEYS, plain_rows, summed
+from memory.layers.pending import daily_allowance
+from projects.core.errors import NotAllowedError
+from projects.models import MemberRole, SpendingLimit
+from projects.models.limits import AMOUNTS
+from projects.permissions import membership, project_for_managing, project_for_reading
+
+DEFAULT_SPAN = timedelta(days=30)
+MAX_SPAN = timedelta(days=366)
+DEFAULT_KEYS = ("day", "kind", "model")
+MAX_ROWS = 50_000
+
+
+class UsageQuerySerializer(serializers.Serializer):
+    """From `since` to before `until`: at most 366 days, by default the last 30. `by` is what to
+    group by: several of day, kind, model, user, project and token, with commas between them.
+    """
+
+    since = serializers.DateTimeField(required=False)
+    until = serializers.DateTimeField(required=False)
+    by = serializers.CharField(
+        required=False, max_length=60, help_text="By default `day,kind,model`."
+    )
+
+    def validate_by(self, text: str) -> list[str]:
+        keys = list(dict.fromkeys(key.strip() for key in text.split(",")))
+        if not set(keys) <= set(KEYS):
+            raise serializers.ValidationError(f"Choose among {', '.join(KEYS)}.")
+        return keys
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        until = attrs.setdefault("until", timezone.now())
+        since = attrs.setdefault("since", until - DEFAULT_SPAN)
+        if since > until:
+            raise serializers.ValidationError({"since": ["This is after the end."]})
+        if until - since > MAX_SPAN:
+            raise serializers.ValidationError({"since": ["At most 366 days at once."]})
+        return attrs
+
+
+class UsageRowSerializer(serializers.Serializer):
+    """The model calls of one group. Days are those of the project's time zone, else of UTC.
+
+    `cost` is in US dollars, or null if no price is known. `unanswered` is the number of calls that
+    returned no text. A `user` of null is automatic work.
+    """
+
+    day = serializers.DateField(required=False)
+    kind = serializers.ChoiceField(CallKind.choices, required=False)
+    model = serializers.CharField(required=False)
+    user = serializers.CharField(required=False, allow_null=True)
+    project = serializers.CharField(required=False, help_text="Its slug.")
+    token = serializers.UUIDField(required=False, allow_null=True)
+    calls = serializers.IntegerField()
+    unanswered = serializers.IntegerField()
+    input_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField(help_text="Part of the input.")
+    output_tokens = serializers.IntegerField()
+    cost = serializers.DecimalField(max_digits=12, decimal_places=6, allow_null=True)
+    duration_ms = serializers.IntegerField(allow_null=True)
+
+    def to_representation(self, row: Any) -> dict[str, Any]:
+        """Leave out what the rows are not grouped by."""
+        data = super().to_representation(row)
+        return {name: value for name, value in data.items() if name in row}
+
+
+class AllowanceSerializer(serializers.Serializer):
+    """The tokens that summaries used today. A `limit` of null means no limit. When it is reached,
+    summarising is postponed to `resumes_at`.
+    """
+
+    spent = serializers.IntegerField()
+    limit = serializers.IntegerField(allow_null=True)
+    is_spent = serializers.BooleanField()
+    resumes_at = serializers.DateTimeField()
+
+
+class UsageSerializer(serializers.Serializer):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    today = AllowanceSerializer()
+    results = UsageRowSerializer(many=True)
+
+
+class OwnUsageSerializer(serializers.Serializer):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    results = UsageRowSerializer(many=True)
+
+
+def _usage(request, calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
+    """Return the sums that the request's parameters describe, newest day first."""
+    query = UsageQuerySerializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    since, until = query.validated_data["since"], query.validated_data["until"]
+    keys = query.validated_data.get("by", DEFAULT_KEYS)
+    rows = summed(calls.filter(started_at__gte=since, started_at__lt=until), keys, zone)
+    rows = rows.order_by(*("-by_day" if key == "day" else f"by_{key}" for key in keys))
+    return {"since": since, "until": until, "results": plain_rows(rows[:MAX_ROWS])}
+
+
+class UsageView(APIView):
+    """The model calls of a project by day, kind and model, newest day first, and the tokens that
+    are left for summaries today. Only owners group by `user` and `token`.
+    """
+
+    @extend_schema(parameters=[UsageQuerySerializer], responses=UsageSerializer)
+    def get(self, request, slug: str) -> Response:
+        member = membership(request.user, slug, token=request.auth)
+        project = member.project
+        keys = set(request.query_params.get("by", "").replace(" ", "").split(","))
+        if keys & {"user", "token"} and member.role != MemberRole.OWNER:
+            raise NotAllowedError("Only owners see the costs by user and token.")
+        data = _usage(request, Call.objects.filter(project=project), project.zone)
+        data["today"] = daily_allowance(project)
+        return Response(UsageSerializer(data).data)
+
+
+class OwnUsageView(APIView):
+    """The model calls of your own requests, over all projects that the token may use."""
+
+    @extend_schema(parameters=[UsageQuerySerializer], responses=OwnUsageSerializer)
+    def get(self, request) -> Response:
+        calls = Call.objects.filter(user=request.user)
+        if request.auth is not None and request.auth.project_id:
+            calls = calls.filter(project=request.auth.project_id)
+        return Response(OwnUsageSerializer(_usage(request, calls, UTC)).data)
+
+
+class BudgetSerializer(serializers.Serializer):
+    """One limit that concerns your requests in the project. `reserved` is what replies in progress
+    may still use.
+    """
+
+    subject = serializers.ChoiceField(["project", "user", "token", "group"])
+    unit = serializers.ChoiceField(["tokens", "dollars"])
+    period = serializers.ChoiceField(["day", "month"])
+    maximum = serializers.DecimalField(max_digits=20, decimal_places=4)
+    used = serializers.DecimalField(max_digits=20, decimal_places=6)
+    reserved = serializers.DecimalField(max_digits=20, decimal_places=6)
+    resets_at = serializers.DateTimeField()
+
+
+class ProjectLimitSerializer(serializers.ModelSerializer):
+    """The limit of the project. Null is no limit."""
+
+    class Meta:
+        model = SpendingLimit
+        fields = AMOUNTS
+
+
+class LimitView(APIView):
+    """The limits that concern your requests in the project, with what is used. Owners set the
+    project's own limit.
+    """
+
+    scope = "admin"
+
+    @extend_schema(responses=BudgetSerializer(many=True))
+    def get(self, request, slug: str) -> Response:
+        project = project_for_reading(request.user, slug, request.auth)
+        budgets = list(limits.all_budgets(project.pk, Payer.of(request)))
+        return Response(BudgetSerializer(budgets, many=True).data)
+
+    @extend_schema(request=ProjectLimitSerializer, responses=ProjectLimitSerializer)
+    def put(self, request, slug: str) -> Response:
+        """Set the limit of the project."""
+        project = project_for_managing(request.user, slug, request.auth)
+        limit = SpendingLimit.objects.filter(project=project).first()
+        serializer = ProjectLimitSerializer(
+            limit or SpendingLimit(project=project), data=request.data
+        )
+        serializer.is_valid(raise_exception=True)
+        serializer.save()
+        return Response(serializer.data)

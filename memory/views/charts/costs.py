@@ -1,0 +1,145 @@
+"""The pages of costs: of a project, of a user, and of the server, each also as CSV."""
+
+import csv
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from chat.models import Call, CallKind
+from chat.providers import limits
+from chat.providers.booking import Payer
+from chat.providers.sums import FIGURES, csv_text, plain_rows, summed
+from memory.views import project_page, render_page
+from memory.views.charts.usage import usage_charts
+from projects.models import MemberRole, Membership, SpendingLimit
+from projects.models.limits import AMOUNTS
+
+SPANS = (7, 30, 90, 365)
+DEFAULT_DAYS = 30
+MAX_TABLE_ROWS = 50
+MAX_CSV_ROWS = 50_000
+TITLES = {
+    "model": gettext_lazy("By model"),
+    "user": gettext_lazy("By user"),
+    "project": gettext_lazy("By project"),
+    "kind": gettext_lazy("By kind"),
+}
+
+
+class LimitForm(forms.ModelForm):
+    class Meta:
+        model = SpendingLimit
+        fields = AMOUNTS
+
+
+@project_page(post=(MemberRole.OWNER,))
+def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Show the costs of a project; owners also see them by user. A POST sets its limit."""
+    project, is_owner = member.project, member.role == MemberRole.OWNER
+    limit = SpendingLimit.objects.filter(project=project).first()
+    form = LimitForm(request.POST or None, instance=limit or SpendingLimit(project=project))
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        messages.success(request, _("Saved."))
+        return redirect("costs", project.slug)
+    calls = _latest(Call.objects.filter(project=project), _days(request))
+    keys = ("model", "user", "kind") if is_owner else ("model", "kind")
+    if request.GET.get("format") == "csv":
+        return _csv(calls, ("day", *keys), project.slug)
+    context = _sums(request, calls, keys) | {
+        "form": form if is_owner else None,
+        "budgets": list(limits.all_budgets(project.pk, Payer.of(request))),
+    }
+    return render_page(request, member, "costs.html", context, 400 if form.is_bound else 200)
+
+
+@login_required
+@require_GET
+def own_costs(request: HttpRequest) -> HttpResponse:
+    """Show what the user's own requests cost, over all projects."""
+    calls = Call.objects.filter(user=request.user.pk)
+    budgets = limits.all_budgets(None, Payer.of(request))
+    return _account_page(request, calls, ("model", "project", "kind"), list(budgets))
+
+
+@login_required
+@require_GET
+def server_costs(request: HttpRequest) -> HttpResponse:
+    """Show the costs of the server to its administrators."""
+    if not request.user.is_superuser:
+        raise Http404
+    return _account_page(request, Call.objects.all(), ("model", "user", "project", "kind"), [])
+
+
+def _account_page(
+    request: HttpRequest,
+    calls: QuerySet[Call],
+    keys: Sequence[str],
+    budgets: Sequence[limits.Budget],
+) -> HttpResponse:
+    calls = _latest(calls, _days(request))
+    if request.GET.get("format") == "csv":
+        return _csv(calls, ("day", *keys), "strata")
+    is_server = "user" in keys
+    context = _sums(request, calls, keys) | {"budgets": budgets, "is_server": is_server}
+    return render(request, "memory/account_costs.html", context)
+
+
+def _days(request: HttpRequest) -> int:
+    text = request.GET.get("days", "")
+    return int(text) if text in map(str, SPANS) else DEFAULT_DAYS
+
+
+def _latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
+    """Return the calls of the last `days` days in the active time zone, today among them."""
+    first = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    return calls.filter(started_at__gte=first - timedelta(days=days - 1))
+
+
+def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> dict[str, Any]:
+    """Return the charts, the tables and the totals; a query for each."""
+    days = _days(request)
+    rows = plain_rows(summed(calls, ("day", "model")))
+    total = {name: sum(row[name] or 0 for row in rows) for name in FIGURES}
+    return {
+        "charts": usage_charts(rows, days),
+        "tables": [(TITLES[key], _table(calls, key)) for key in keys],
+        "total": total,
+        "cached_percent": round(100 * total["cached_tokens"] / (total["input_tokens"] or 1)),
+        "days": days,
+        "spans": SPANS,
+    }
+
+
+def _table(calls: QuerySet[Call], key: str) -> list[dict[str, Any]]:
+    """Return the groups with the most tokens, each with its `name`."""
+    largest = summed(calls, (key,)).order_by("-sum_input_tokens", f"by_{key}")
+    rows = plain_rows(largest[:MAX_TABLE_ROWS])
+    labels: dict[str, Any] = dict(CallKind.choices) if key == "kind" else {}
+    nobody = _("Strata (automatic)")
+    return [{**row, "name": labels.get(row[key], row[key]) or nobody} for row in rows]
+
+
+def _csv(calls: QuerySet[Call], keys: Sequence[str], name: str) -> HttpResponse:
+    response = HttpResponse(
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}-costs.csv"'},
+    )
+    writer = csv.writer(response)
+    columns = (*keys, *FIGURES)
+    writer.writerow(columns)
+    rows = summed(calls, keys).order_by(*(f"by_{key}" for key in keys))
+    for row in plain_rows(rows[:MAX_CSV_ROWS]):
+        writer.writerow([csv_text(row[column]) for column in columns])
+    return response

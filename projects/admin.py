@@ -1,4 +1,4 @@
-"""The admin of projects, members, tokens, invitations and second factors."""
+"""Admin pages of projects, members, tokens, invitations and second factors."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -29,13 +29,15 @@ from projects.models import (
 from projects.models.limits import AMOUNTS
 from projects.signals import member_added, member_removed, role_changed
 
-# Registered again below.
+# Replaced by AccountAdmin below.
 admin.site.unregister(get_user_model())
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
 class ReadOnlyMixin:
-    """Rows that only the app itself may change. For admin pages and inlines."""
+    """Base class of admin pages and inlines that are read-only, because only the app changes the
+    rows.
+    """
 
     def has_add_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
@@ -53,8 +55,8 @@ class ReadOnlyAdmin(ReadOnlyMixin, admin.ModelAdmin):
 
 
 def send_member_signals(member: Membership, previous: Mapping[str, Any], by: Any) -> None:
-    """Send the signals for a `member` that was saved. `previous` has the user and the role before;
-    it is empty for a new member.
+    """Send the signals for `member`, which was saved. `previous` has its former user and role; it
+    is empty for a new member.
     """
     if previous and previous["user"] == member.user_id:
         if previous["role"] != member.role:
@@ -94,7 +96,7 @@ class ProjectAdmin(admin.ModelAdmin):
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
     readonly_fields = ("created_at",)
-    # Columns that only processes of an earlier version read.
+    # Columns that are only read by processes of an earlier version.
     exclude = ("roll_percent", "day_after_days", "week_after_days", "month_after_days")
     inlines = (MembershipInline,)
 
@@ -114,7 +116,7 @@ class ProjectAdmin(admin.ModelAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs, request):
-        # Everything in a project is deleted with it, which is too much to list.
+        # List only the projects, because everything in them is deleted too, which is too much.
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
 
 
@@ -128,7 +130,7 @@ class MembershipAdmin(admin.ModelAdmin):
     autocomplete_fields = ("user", "project")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # A change of the user or the project would make it another membership.
+        # Fixed for existing members: another user or project would be another membership.
         return ("user", "project", "created_at") if obj else ("created_at",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -149,16 +151,18 @@ class MembershipAdmin(admin.ModelAdmin):
 
 @admin.register(get_user_model())
 class AccountAdmin(UserAdmin):
-    """Accounts. Deleting one deletes what only its user had, such as imports and tokens."""
+    """User accounts. Deleting an account also deletes the user's imports, tokens and similar
+    rows.
+    """
 
     def get_deleted_objects(self, objs, request):
-        # Many rows that depend on an account are read-only here, which would prevent its deletion.
+        # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.
         return [str(user) for user in objs], {"users": len(objs)}, set(), []
 
 
 @admin.register(Token)
 class TokenAdmin(admin.ModelAdmin):
-    """Tokens to rename, limit and revoke. The page of API tokens creates them."""
+    """Rename, limit and revoke tokens. They are created on the page of API tokens."""
 
     list_display = (
         "__str__",
@@ -182,7 +186,7 @@ class TokenAdmin(admin.ModelAdmin):
 
 @admin.register(Invitation)
 class InvitationAdmin(ReadOnlyAdmin):
-    """Invitations to look at and to revoke. The settings of a project create them."""
+    """View and revoke invitations. They are created in the settings of a project."""
 
     list_display = (
         "project",
@@ -251,13 +255,13 @@ class BucketAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
 
 
-# Providers are only in the server's settings, and their tokens are not stored.
+# Providers are configured in the server's settings only, and their tokens are not stored.
 admin.site.unregister([SocialApp, SocialToken, Authenticator])
 
 
 @admin.register(Authenticator)
 class AuthenticatorAdmin(admin.ModelAdmin):
-    """Second factors and passkeys, to remove lost ones."""
+    """View second factors and passkeys, and remove lost ones."""
 
     list_display = ("user", "type", "created_at", "last_used_at")
     list_filter = ("type",)

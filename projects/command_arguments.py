@@ -1,4 +1,4 @@
-"""Find the objects that a command's arguments name."""
+"""Finds the objects that the arguments of management commands name."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from projects.models import Project
 
 
 def find_user(username: str) -> Any:
-    """Return the user of this name. Raises CommandError."""
+    """Return the user with this username. Raises CommandError."""
     user = get_user_model().objects.filter(username=username).first()
     if user is None:
         raise CommandError(f"There is no user “{username}”.")

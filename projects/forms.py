@@ -22,7 +22,7 @@ from projects.permissions import projects_for
 
 
 def language_select() -> forms.Select:
-    """Return a choice of the database's languages; empty for the server's default."""
+    """Return a select of the database's languages. An empty choice means the server's default."""
     own = _("Server default: %(language)s") % {"language": settings.SEARCH_LANGUAGE}
     return forms.Select(choices=[("", own), *((name, name) for name in search_languages())])
 
@@ -35,7 +35,7 @@ class NewProjectForm(forms.ModelForm):
         widgets = {"instructions": forms.Textarea(attrs={"rows": 3})}
 
 
-# The groups of a project's settings: the tab of the page, the heading, the fields.
+# The groups of a project's settings: the tab of the page, the heading and the fields.
 SETTING_GROUPS = (
     (
         "general",
@@ -59,13 +59,13 @@ SETTING_GROUPS = (
     ("memory", _("Search"), ("indexed_roles", "min_index_chars")),
     ("retention", _("Retention"), ("close_after_hours", "keep_days", "keep_deleted")),
 )
-# Names that time zones had before, and those without a place.
+# Beginnings of former names of time zones, and of zones without a place.
 OLD_TIMEZONES = ("Etc/", "US/", "SystemV/", "Brazil/", "Canada/", "Chile/", "Mexico/")
 
 
 @cache
 def timezones_by_region() -> dict[str, list[tuple[str, str]]]:
-    """Return (name, place) of the time zones of each region. Reading their files takes long."""
+    """Return pairs (name, place) of time zones, by region. Cached, because reading them is slow."""
     regions: dict[str, list[tuple[str, str]]] = {}
     for name in sorted(available_timezones()):
         region, slash, place = name.partition("/")
@@ -75,7 +75,7 @@ def timezones_by_region() -> dict[str, list[tuple[str, str]]]:
 
 
 def timezone_select(current: str) -> forms.Select:
-    """Return a choice of the time zones, with `current` also if its name is old."""
+    """Return a select of the time zones. `current` is included even if its name is obsolete."""
     regions = timezones_by_region()
     listed = {name for places in regions.values() for name, _place in places}
     first = [(name, name) for name in dict.fromkeys(["UTC", current]) if name not in listed]
@@ -83,7 +83,7 @@ def timezone_select(current: str) -> forms.Select:
 
 
 class PairLinesField(forms.CharField):
-    """A dict of texts, written as a line `key = value` for each."""
+    """A dict of strings, entered as lines of the form `key = value`."""
 
     widget = forms.Textarea
 
@@ -106,9 +106,10 @@ class PairLinesField(forms.CharField):
 
 
 class ProjectForm(forms.ModelForm):
-    """A project's settings: how its assistant speaks, which models, and how it remembers.
+    """A project's settings: how its assistant answers, which models it uses, and what is
+    remembered.
 
-    With `tab`, the form has only the fields of that tab of the page.
+    With `tab`, the form contains only the fields of this tab of the page.
     """
 
     custom_context = PairLinesField(
@@ -194,8 +195,8 @@ class ProjectForm(forms.ModelForm):
             models = project_models().models_for(self.instance)
             for name in MODEL_FIELDS:
                 self.fields[name].widget = self._model_select(name, models)
-        # Compare with the values that the page showed, so that an old page does not undo changes
-        # that another member saved meanwhile.
+        # Compare with the values that the page showed, so that an outdated page does not undo
+        # changes that another member has saved.
         for field in self.fields.values():
             field.show_hidden_initial = not isinstance(field, forms.MultipleChoiceField)
 
@@ -232,7 +233,7 @@ class ProjectForm(forms.ModelForm):
 
 
 class MemberForm(forms.Form):
-    """The name of an invited user, and their role in the project."""
+    """The username of a user to invite, and the role in the project."""
 
     username = forms.CharField(
         label=_("Username"),
@@ -261,7 +262,7 @@ class InvitationForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The form for members on the same page has a role too.
+        # The form for members on the same page also has a field `role`.
         self.auto_id = "invited_%s"
 
     def invitation(self) -> dict[str, Any]:
@@ -272,7 +273,7 @@ class InvitationForm(forms.Form):
 
 
 class DeletionForm(forms.Form):
-    """The confirmation of a deletion: the user types the slug of `project`."""
+    """Confirms a deletion: the user must enter the slug of `project`."""
 
     slug = forms.CharField(
         widget=forms.TextInput(

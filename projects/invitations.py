@@ -1,4 +1,4 @@
-"""Invitations by link and by name: creation, use and revocation, for pages and API."""
+"""Invitations by link and by username: create, use and revoke them, for pages and API."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,11 +19,11 @@ from projects.permissions import ProjectArchivedError
 from projects.signals import invitation_created, member_joined
 
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=7), timedelta(days=365)
-# The time in which a user can accept an invitation by name.
+# How long a user can accept an invitation by username.
 PERSONAL_LIFETIME = timedelta(days=30)
-# The time for which the page of a closed link shows the reason; afterwards the link is unknown.
+# How long a closed link still shows why it is closed. After this time, the link is unknown.
 RETENTION = timedelta(days=90)
-# The key in a browser's session for the link that it opened, until the user is a member.
+# The key in the browser session of the link that the browser opened, until the user is a member.
 SESSION_KEY = "invitation"
 CLOSED_REASONS = {
     InvitationStatus.EXPIRED: _("This invitation has expired."),
@@ -33,18 +33,18 @@ CLOSED_REASONS = {
 
 
 class AlreadyMemberError(InvalidInputError):
-    """The invited user is a member of the project."""
+    """The invited user is already a member of the project."""
 
     default_message = _("This person is already a member.")
 
 
 class NotAdmittedError(ConflictError):
-    """The link cannot be used by this user. The message is the reason."""
+    """This user cannot use the link. The message is the reason."""
 
 
 @transaction.atomic
 def invite(project: Project, by: Any, **fields: Any) -> tuple[Invitation, str]:
-    """Return a new invitation and the secret of its link, which is available only now."""
+    """Create an invitation. Return it and the secret of its link, which cannot be read later."""
     invitation, secret = Invitation.issue(project, created_by=by, **fields)
     invitation_created.send(sender=Invitation, invitation=invitation, by=by)
     return invitation, secret
@@ -52,9 +52,10 @@ def invite(project: Project, by: Any, **fields: Any) -> tuple[Invitation, str]:
 
 @transaction.atomic
 def invite_user(project: Project, username: str, role: str, by: Any) -> Invitation:
-    """Invite the user named `username`, who accepts or declines; an earlier invitation is replaced.
+    """Invite the user named `username`, who can accept or decline. It replaces an earlier
+    invitation.
 
-    A name without an account is treated in the same way, so that names cannot be enumerated.
+    A username without an account is treated in the same way, so that accounts cannot be discovered.
     Raises `AlreadyMemberError`.
     """
     user = get_user_model().objects.filter(username=username).first()
@@ -69,11 +70,11 @@ def invite_user(project: Project, username: str, role: str, by: Any) -> Invitati
 
 @transaction.atomic
 def admit(invitation: Invitation, user) -> Membership:
-    """Make `user` a member by the invitation, which counts as one use. Raises `NotAdmittedError`.
+    """Make `user` a member and count one use of the invitation. Raises `NotAdmittedError`.
 
-    A member keeps their role, and the link is not used.
+    An existing member keeps their role, and no use is counted.
     """
-    # Concurrent uses of the link wait here.
+    # Locked, so that concurrent uses of the link are counted one by one.
     link = Invitation.objects.select_for_update(no_key=True).filter(pk=invitation.pk).first()
     if link is None or (link.username is not None and link.user_id != user.pk):
         raise NotAdmittedError(CLOSED_REASONS[InvitationStatus.REVOKED])
@@ -94,18 +95,20 @@ def admit(invitation: Invitation, user) -> Membership:
 
 
 def link_to(request: HttpRequest, invitation: Invitation, secret: str) -> str:
-    """Return the absolute address of the link."""
+    """Return the absolute URL of the link."""
     path = reverse("invitation", args=[invitation.project.slug, secret])
     return request.build_absolute_uri(path)
 
 
 def revoke(invitation: Invitation) -> None:
-    """Close the link. Members who joined by it stay."""
+    """Revoke the invitation. Members who joined by it stay."""
     Invitation.objects.unrevoked().filter(pk=invitation.pk).update(revoked_at=Now())
 
 
 def exclude_user(project_id: UUID, user) -> None:
-    """Keep a removed user from all present links, and revoke the links that they created."""
+    """Prevent a removed user from using any existing link, and revoke the links that they
+    created.
+    """
     links = Invitation.objects.unrevoked().filter(project=project_id)
     revoke_created_by(user, project_id)
     revoke_sent_to(user, project_id)
@@ -116,7 +119,9 @@ def exclude_user(project_id: UUID, user) -> None:
 
 
 def revoke_created_by(user, project_id: UUID | None = None) -> None:
-    """Revoke the links of `user`, who no longer owns the project, or any project."""
+    """Revoke the links of `user`, who no longer owns the project, or without a project all their
+    links.
+    """
     links = Invitation.objects.unrevoked().filter(created_by=user)
     if project_id is not None:
         links = links.filter(project=project_id)
@@ -124,18 +129,18 @@ def revoke_created_by(user, project_id: UUID | None = None) -> None:
 
 
 def revoke_sent_to(user, project_id: UUID) -> None:
-    """Revoke the invitations by name of `user`, who has become a member or was removed."""
+    """Revoke the invitations of `user` by username, after the user joined or was removed."""
     sent = Invitation.objects.unrevoked().filter(project=project_id, user=user)
     sent.update(revoked_at=Now())
 
 
 def set_pending_invitation(request: HttpRequest, invitation: Invitation) -> None:
-    """Store the link in the browser's session, so that no further address contains its secret."""
+    """Store the invitation in the browser session, so that later URLs do not contain the secret."""
     request.session[SESSION_KEY] = str(invitation.pk)
 
 
 def pending_invitation(request: HttpRequest) -> Invitation | None:
-    """Return the invitation that this browser opened, in any state."""
+    """Return the invitation that this browser opened, in any state; None if there is none."""
     pk = request.session.get(SESSION_KEY)
     if pk is None:
         return None
@@ -147,7 +152,7 @@ def clear_pending_invitation(request: HttpRequest) -> None:
 
 
 def delete_expired() -> int:
-    """Delete the invitations that closed more than `RETENTION` ago; return how many."""
+    """Delete the invitations that were closed more than `RETENTION` ago. Return their number."""
     before = timezone.now() - RETENTION
     closed = Invitation.objects.filter(Q(expires_at__lt=before) | Q(revoked_at__lt=before))
     return closed.delete()[1].get("projects.Invitation", 0)

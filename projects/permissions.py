@@ -1,4 +1,4 @@
-"""Access to projects: functions return the object, or raise Http404 as if it did not exist."""
+"""Access to projects. The functions return the object, or raise Http404 as if it did not exist."""
 
 from django.db.models import QuerySet
 from django.http import Http404
@@ -12,14 +12,16 @@ WRITERS = (MemberRole.OWNER, MemberRole.EDITOR)
 
 
 class ProjectArchivedError(ConflictError):
-    """The project is archived, so nothing in it can change."""
+    """The project is archived, so nothing in it can be changed."""
 
     default_code = "project_archived"
     default_message = _("This project is archived and read-only. An owner can unarchive it.")
 
 
 def projects_for(user, token=None) -> QuerySet[Project]:
-    """Return the projects of which `user` is a member, or the one to which `token` is limited."""
+    """Return the projects of which `user` is a member. If `token` is limited to a project, return
+    only that project.
+    """
     projects = Project.objects.visible_to(user)
     if token is not None and token.project_id:
         projects = projects.filter(pk=token.project_id)
@@ -29,20 +31,20 @@ def projects_for(user, token=None) -> QuerySet[Project]:
 def membership(user, slug: str, roles=MemberRole.values, token=None) -> Membership:
     """Return the membership of `user` in the project `slug`, with its project.
 
-    Raises Http404 if there is none, if its role is not among `roles`, or if `token` is limited to
-    another project: a stranger cannot distinguish these cases.
+    Raises Http404 if there is none, if its role is not in `roles`, or if `token` is limited to
+    another project. A stranger cannot distinguish these cases.
     """
     memberships = Membership.objects.select_related("project")
     member = memberships.filter(project__slug=slug, user=user, role__in=roles).first()
     if member is None or (token is not None and token.project_id not in (None, member.project_id)):
         raise Http404
-    # For all following log lines.
+    # All further log lines of the request have these fields.
     bind_contextvars(user_id=user.pk, project_id=str(member.project_id))
     return member
 
 
 def require_active(project: Project) -> Project:
-    """Return the project. Raises `ProjectArchivedError`."""
+    """Return the project if it is active. Raises `ProjectArchivedError` if it is archived."""
     if project.archived_at is not None:
         raise ProjectArchivedError
     return project
@@ -53,15 +55,15 @@ def project_for_reading(user, slug: str, token=None) -> Project:
 
 
 def project_for_writing(user, slug: str, token=None) -> Project:
-    """Return the project for owners and editors. Raises `ProjectArchivedError`."""
+    """Return the project if the user is an owner or editor. Raises `ProjectArchivedError`."""
     return require_active(membership(user, slug, WRITERS, token).project)
 
 
 def project_for_owning(user, slug: str, token=None) -> Project:
-    """Return the project for its owners, also if it is archived."""
+    """Return the project if the user is an owner, even if it is archived."""
     return membership(user, slug, (MemberRole.OWNER,), token).project
 
 
 def project_for_managing(user, slug: str, token=None) -> Project:
-    """Return the project for owners who change it. Raises `ProjectArchivedError`."""
+    """Return the project, for changes by its owners. Raises `ProjectArchivedError`."""
     return require_active(project_for_owning(user, slug, token))

@@ -1,9 +1,9 @@
-"""A project's persona: a small template that can print a few values and do nothing else.
+"""Templates for a project's instructions. They can print a few values and do nothing else.
 
-`{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time }}`,
-`{{ context.KEY }}` for the project's own texts, `{% for name in members %}`, `{% if %}` and a few
-filters. Jinja parses the template; the nodes are evaluated here. Jinja's own sandbox limits neither
-time nor memory.
+Supported are `{{ project.name }}`, `{{ session.title }}`, `{{ user.name }}`, `{{ date }}`, `{{ time
+}}`, `{{ context.KEY }}` for the project's own texts, `{% for name in members %}`, `{% if %}` and a
+few filters. Jinja only parses the template; this module evaluates the nodes, because Jinja's
+sandbox limits neither time nor memory.
 """
 
 import operator
@@ -25,23 +25,23 @@ from jinja2.filters import do_title
 
 from projects.core.errors import InvalidInputError
 
-# The limit of `Project.instructions`, which imports may fill without running its validators.
+# The maximum length of a template. Checked here, because imports do not run the model's validators.
 MAX_TEMPLATE_CHARS = 20_000
 MAX_OUTPUT_CHARS = 40_000
-# The parts of a template between the braces, before it is parsed: names, dots, spaces, operators.
+# The maximum number of tokens between braces before parsing: names, dots, spaces, operators.
 MAX_TEMPLATE_TOKENS = 4_000
 MAX_NESTING_DEPTH = 50
 MAX_LOOP_DEPTH = 2
-# Each evaluated node counts as one step, and as one more for CHARS_PER_STEP characters of its
-# value.
+# The maximum number of steps. An evaluated node is one step, plus one step for CHARS_PER_STEP
+# characters of its value.
 MAX_STEPS = 10_000
 CHARS_PER_STEP = 50
-# The maximum length of an unknown name in an error.
+# The maximum length of an unknown name in an error message.
 MAX_NAME_CHARS = 100
 
-# The nodes that a template may contain, also in branches that are not taken. Assignments, macros,
-# calls, arithmetic and slices are missing, because with them a value or the running time could grow
-# without limit.
+# The permitted nodes, which are also checked in branches that are not taken. Assignments, macros,
+# calls, arithmetic and slices are not permitted, because they could make a value or the running
+# time grow without limit.
 ALLOWED_NODES = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For),
     *(nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Getattr, nodes.Getitem),
@@ -53,13 +53,13 @@ Scope = Mapping[str, object]
 
 
 class _AnyText(dict):
-    """A mapping that has a text for each key."""
+    """A mapping that returns a text for every key."""
 
     def __missing__(self, key: str) -> str:
         return "text"
 
 
-# Values of the same shape as in a chat, with which a template is checked when it is saved.
+# Example values in the same form as in a chat. Templates are checked with them when they are saved.
 EXAMPLE: Scope = {
     "project": {"name": "Billing"},
     "session": {"title": "Cutover"},
@@ -74,7 +74,7 @@ _environment = Environment(autoescape=False, keep_trailing_newline=False)  # noq
 
 
 class PersonaTemplateError(InvalidInputError):
-    """An error in a template. `line` is its line, None if that is unknown."""
+    """An error in a template. `line` is the line of the error, None if it is unknown."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         self.reason, self.line = reason, line
@@ -84,7 +84,7 @@ class PersonaTemplateError(InvalidInputError):
 
 
 def render(template: str, values: Scope) -> str:
-    """Return `template` filled with `values`, which have the names in EXAMPLE.
+    """Return `template` filled in with `values`, which must have the same names as EXAMPLE.
 
     Raises `PersonaTemplateError`.
     """
@@ -99,13 +99,13 @@ def render(template: str, values: Scope) -> str:
 def check(template: str, context: Mapping[str, str] | None = None) -> None:
     """Raise `PersonaTemplateError` if `template` could not be rendered in a chat.
 
-    `context` are the project's key and value pairs. If it is None, every key is accepted.
+    `context` is the project's custom context. If it is None, every key is accepted.
     """
     render(template, EXAMPLE if context is None else {**EXAMPLE, "context": context})
 
 
 def _parse(template: str) -> nodes.Template:
-    """Return the tree of a template that contains only what is allowed."""
+    """Return the syntax tree of a template that contains only permitted nodes."""
     too_long = PersonaTemplateError(_("The template is too long."))
     if len(template) > MAX_TEMPLATE_CHARS:
         raise too_long
@@ -122,7 +122,7 @@ def _parse(template: str) -> nodes.Template:
 
 
 def _check_nodes(tree: nodes.Template) -> None:
-    """Visit each node, without recursion: a chain of 2,000 filters is that deep."""
+    """Check each node. Without recursion, because a chain of 2,000 filters is that deep."""
     waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()
@@ -150,9 +150,9 @@ def _reason_against(node: nodes.Node, depth: int, loops: int) -> str:
 
 
 class _Rendering:
-    """One evaluation of a tree: its steps and characters so far, and the current line.
+    """One evaluation of a syntax tree: the steps and characters so far, and the current line.
 
-    A value is a text, a number or a flat list of these. The variables may also be mappings.
+    A value is a string, a number or a flat list of these. Variables can also be mappings.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class _Rendering:
             yield from self.write(node.else_, scope)
 
     def value(self, node: nodes.Node, scope: Scope) -> Any:
-        """Evaluate an expression. It counts as one step, and as more for a long value."""
+        """Evaluate an expression. Counts as one step, and more for a long value."""
         result = self._evaluate(node, scope)
         size = len(result) if isinstance(result, str | list) else 0
         self.spend(1 + size // CHARS_PER_STEP)
@@ -301,7 +301,7 @@ def _too_much_output() -> str:
     return _("The result is longer than %(most)s characters.") % {"most": MAX_OUTPUT_CHARS}
 
 
-# Jinja's filters and tests of these names, without those that can pad a text to any length.
+# Filters and tests of Jinja that are supported. Those that can pad a text to any length are not.
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "capitalize": lambda value: str(value).capitalize(),
     "default": _default,

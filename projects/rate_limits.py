@@ -1,10 +1,11 @@
-"""Rate limits of tokens, users and pages, counted in the database, where all processes see them.
+"""Rate limits of tokens, users and pages. They are counted in the database, for all processes.
 
-The API answers 429 and sends headers with the remaining requests:
+The API responds 429, and sends headers with the number of remaining requests:
 https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-07
 
-The generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm): a rate
-of 60 a minute allows 60 requests at once, and then one a second. One statement checks and counts.
+The generic cell rate algorithm is used (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm).
+For example, a rate of 60 per minute permits 60 requests at once, and then one per second. A single
+statement checks and counts.
 """
 
 import math
@@ -27,12 +28,12 @@ from projects.core.http.client_ip import client_ip
 from projects.models import Bucket, Token
 
 RATE_LIMIT_DESCRIPTION = "Too many requests. `Retry-After` is the number of seconds to wait."
-# The rates of all tokens of a user together, as a multiple of each token's.
+# The rate of all tokens of a user together, as a multiple of the rate of each token.
 TOKENS_PER_USER = 3
 
-# If one rate is exceeded, the request does not count against any rate. The condition on the update
-# repeats the check for concurrent requests. A bucket that is further ahead than a whole span was
-# filled at another rate, before the setting changed.
+# If a request exceeds one rate, it does not count for any rate. The condition of the UPDATE repeats
+# the check, for concurrent requests. If a bucket is more than a whole span ahead, it was filled
+# with a former setting of the rate.
 _COUNT = """
     WITH wish AS MATERIALIZED (
         SELECT subject, cost * interval '1 second' AS cost,
@@ -67,7 +68,9 @@ _COUNT = """
 
 @dataclass(frozen=True)
 class RateLimitState:
-    """The rate nearest to its limit. After `reset_s` seconds, it is fully available again."""
+    """The state of the rate that is nearest to its limit. It is fully available after `reset_s`
+    seconds.
+    """
 
     limit: int
     remaining: int
@@ -83,7 +86,7 @@ class RateLimitState:
 
 
 class RateLimitExceededError(LimitError):
-    """Too many requests; the next may succeed after `retry_after_s`."""
+    """Too many requests. The next request may succeed after `retry_after_s` seconds."""
 
     status = 429
     default_message = _("Too many attempts. Wait a few minutes, then try again.")
@@ -95,10 +98,10 @@ class RateLimitExceededError(LimitError):
 
 
 def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | None:
-    """Count one request against each of `rates`, for the token and for its user.
+    """Count one request for each of `rates`, both for the token and for its user.
 
-    The names of rates are those of the setting RATES. Returns None when all of them are off.
-    Raises `RateLimitExceededError`.
+    `rates` are names in the setting RATES. Returns None if all of them are off. Raises
+    `RateLimitExceededError`.
     """
     limits: dict[str, tuple[int, int]] = {}
     for name in rates:
@@ -111,7 +114,7 @@ def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | 
 
 
 def count_page(request: HttpRequest) -> None:
-    """Count one request of a page for its user, or for its address if nobody is signed in.
+    """Count one request of a page for its user, or if nobody is signed in for its IP address.
 
     Raises `RateLimitExceededError`.
     """
@@ -120,13 +123,13 @@ def count_page(request: HttpRequest) -> None:
     if request.user.is_authenticated:
         subject = f"user:{request.user.pk}:pages"
     else:
-        # An address identifies a person, so it is not stored.
+        # Only a digest of the address is stored, because an address identifies a person.
         subject = f"address:{salted_hmac('pages', client_ip(request)).hexdigest()}:pages"
     _count({subject: settings.PAGE_RATE})
 
 
 def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
-    """Count one request against each of `limits`: requests and seconds, by subject."""
+    """Count one request for each subject in `limits`, which has pairs (requests, seconds)."""
     subjects = sorted(limits)
     costs = {subject: limits[subject][1] / limits[subject][0] for subject in subjects}
     spans = [float(limits[subject][1]) for subject in subjects]
@@ -135,7 +138,7 @@ def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
         rows = {subject: (wait, used) for subject, wait, used in cursor.fetchall()}
     waits = {subject: wait for subject, (wait, _used) in rows.items() if wait is not None}
     if not waits:
-        # A subject without a row: a concurrent request took the last place.
+        # If a subject has no row, a concurrent request took the last place.
         waits = {subject: costs[subject] for subject in subjects if subject not in rows}
     if waits:
         subject = max(waits, key=lambda subject: waits[subject])
@@ -147,20 +150,21 @@ def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
 
 
 def _state(limit: int, span: int, used: float) -> RateLimitState:
-    # The used seconds are rounded to microseconds.
+    # Add a tolerance, because the used seconds are rounded to microseconds.
     remaining = int((span - used) * limit / span + 1e-3)
     return RateLimitState(limit, remaining, math.ceil(used))
 
 
 def delete_expired() -> int:
-    """Delete the buckets that are fully available again; return how many."""
+    """Delete the buckets that are fully available again. Return their number."""
     return Bucket.objects.filter(free_at__lt=Now()).delete()[0]
 
 
 class TokenRateThrottle(BaseThrottle):
-    """Counts reading as `reads` and everything else as `writes`.
+    """Counts requests that only read for the rate `reads`, and all others for `writes`.
 
-    A view whose attribute `rate` is `replies` gets a model's answer and counts as that too.
+    A view with the attribute `rate = "replies"` returns an answer of a model, and also counts for
+    that rate.
     """
 
     retry_after_s: int | None = None

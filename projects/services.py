@@ -1,4 +1,4 @@
-"""Creation and deletion of projects, and changes of their members, for pages, API and commands."""
+"""Create and delete projects, and change their members, for pages, API and commands."""
 
 import logging
 import random
@@ -18,20 +18,20 @@ from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, project_archived, role_changed
 
 SLUG_SUFFIX_CHARS = 5
-# Without letters and digits that are easily confused.
+# The characters of random slugs. Letters and digits that are easily confused are left out.
 SLUG_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 log = logging.getLogger(__name__)
 
-# Lock not available, and deadlock detected.
+# PostgreSQL's error codes for "lock not available" and "deadlock detected".
 LOCK_CONFLICTS = ("55P03", "40P01")
-# The time for which a deletion is tried again while other processes hold rows of the project.
+# How long a deletion is retried while other processes have locked rows of the project.
 DELETION_TIMEOUT_S = 30.0
 DELETION_PAUSE_S = (0.01, 0.1)
 
 
 class ProjectBusyError(UnavailableError):
-    """Other processes held rows of the project during all attempts to delete it."""
+    """Other processes had locked rows of the project at every attempt to delete it."""
 
     default_message = _("The project is busy. Try again in a moment.")
     retry_after_s = 5
@@ -44,10 +44,10 @@ class LastOwnerError(InvalidInputError):
 
 
 def unused_slug(name: str) -> str:
-    """Return a slug made of `name` that no project has yet.
+    """Return an unused slug that is generated from `name`.
 
-    The slug ends in random characters and not in the next number, so that it does not reveal how
-    many projects have the name.
+    If the slug is taken, it gets random characters at its end. A number would reveal how many
+    projects have this name.
     """
     slug = stem = slugify(name)[:50] or "project"
     while Project.objects.filter(slug=slug).exists():
@@ -57,7 +57,7 @@ def unused_slug(name: str) -> str:
 
 @transaction.atomic
 def create_project(owner, **fields) -> Project:
-    """Create a project owned by `owner`. `fields` are the model's; the slug is optional."""
+    """Create a project of `owner`. `fields` are fields of the model; the slug is optional."""
     fields["slug"] = fields.get("slug") or unused_slug(fields["name"])
     project = Project.objects.create(**fields)
     Membership.objects.create(project=project, user=owner, role=MemberRole.OWNER)
@@ -66,7 +66,7 @@ def create_project(owner, **fields) -> Project:
 
 @transaction.atomic
 def set_archived(project: Project, archived: bool, by: Any = None) -> None:
-    """Archive `project`, or make it active again. An archived project keeps the first time."""
+    """Archive `project`, or make it active again. Archiving it twice keeps the first time."""
     if archived != project.is_archived:
         project.archived_at = timezone.now() if archived else None
         project.save(update_fields=["archived_at"])
@@ -74,12 +74,12 @@ def set_archived(project: Project, archived: bool, by: Any = None) -> None:
 
 
 def delete_project(project: Project) -> None:
-    """Delete `project` and everything in it, for good. Raises `ProjectBusyError`.
+    """Permanently delete `project` and everything in it. Raises `ProjectBusyError`.
 
-    The project is locked first, which waits for everything that adds rows. Then all its rows are
-    locked without waiting, because a process that has locked one of them, such as a memory cycle,
-    may wait for the project. Such an attempt releases its locks and is repeated, so there is no
-    deadlock.
+    First the project is locked, which waits for all processes that add rows. Then all its rows are
+    locked without waiting. A process that has locked one of the rows, such as a memory cycle, may
+    itself wait for the project. In this case, the attempt releases its locks and is repeated, so
+    that there is no deadlock.
     """
     deadline = time.monotonic() + DELETION_TIMEOUT_S
     while True:
@@ -96,23 +96,25 @@ def delete_project(project: Project) -> None:
             log.info("project_deletion_retried project=%s", project.pk)
             if time.monotonic() > deadline:
                 raise ProjectBusyError from error
-        # Not always the same pause, so that two deletions get out of each other's way.
+        # A random pause, so that two concurrent deletions do not collide every time.
         time.sleep(random.uniform(*DELETION_PAUSE_S))
 
 
 def _lock_with_rows(project: Project) -> None:
-    """Lock the project and then all its rows. Raises OperationalError if one of them is locked."""
+    """Lock the project and then all its rows. Raises OperationalError if a row is already
+    locked.
+    """
     Project.objects.select_for_update().get(pk=project.pk)
     with connection.cursor() as cursor:
         for relation in _relations():
             table = connection.ops.quote_name(relation.related_model._meta.db_table)
-            # Counted in the database: a project may have a million rows.
+            # Lock in the database without reading the rows: a project may have a million.
             query = f"SELECT 1 FROM {table} WHERE project_id = %s FOR UPDATE NOWAIT"
             cursor.execute(f"SELECT count(*) FROM ({query}) rows", [project.pk])
 
 
 def _delete_unconstrained(project_id: UUID) -> None:
-    """Delete the rows that triggers added while the project was deleted: states of its entries."""
+    """Delete the rows that triggers have added during the deletion: states of entries."""
     for relation in _relations():
         if not getattr(relation.field, "db_constraint", True):
             rows = relation.related_model._base_manager.filter(project=project_id)
@@ -128,9 +130,10 @@ def _relations() -> list[ForeignObjectRel]:
 def add_member(
     project: Project, user: Any, role: str = MemberRole.EDITOR, by: Any = None
 ) -> tuple[Membership, bool]:
-    """Return the membership of `user`, and whether it is new. A member keeps their role.
+    """Return the membership of `user` and whether it is new. An existing member keeps their role.
 
-    For the operator's commands: pages and API send an invitation, which the user accepts.
+    Used by commands of administrators. Pages and API send an invitation instead, which the user
+    must accept.
     """
     member, created = Membership.objects.get_or_create(
         project=project, user=user, defaults={"role": role}
@@ -160,7 +163,7 @@ def remove_member(member: Membership, by: Any = None) -> None:
 
 
 def check_other_owner(member: Membership, field: str = "") -> None:
-    """Raise `LastOwnerError` if nobody else owns the project. The owners stay locked."""
+    """Raise `LastOwnerError` unless there is another owner. Locks the memberships of the owners."""
     owners = Membership.objects.filter(project=member.project_id, role=MemberRole.OWNER)
     if [owner.pk for owner in owners.order_by("pk").select_for_update()] == [member.pk]:
         raise LastOwnerError(field=field)

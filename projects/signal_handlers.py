@@ -1,4 +1,6 @@
-"""Closes invitations when their creator or their user loses access in any way."""
+"""Revokes invitations when their creator loses access, or when the invited user joins or is
+removed.
+"""
 
 from typing import Any
 
@@ -29,7 +31,7 @@ def revoke_links_of_former_owner(member: Membership, **kwargs: object) -> None:
 
 @receiver(post_save, sender=settings.AUTH_USER_MODEL)
 def revoke_links_of_inactive_user(instance: Any, update_fields: Any, **kwargs: object) -> None:
-    # Sign-in saves `last_login` only.
+    # Skip the frequent saves of `last_login` at sign-in.
     if not instance.is_active and (update_fields is None or "is_active" in update_fields):
         invitations.revoke_created_by(instance)
 

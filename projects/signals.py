@@ -9,9 +9,9 @@ from django.dispatch import Signal
 member_added = Signal()
 # member: the Membership of a user who joined by an invitation.
 member_joined = Signal()
-# member, by: the deleted Membership. `by` is its own user if they left.
+# member, by: the deleted Membership. `by` is the same user if they left by themselves.
 member_removed = Signal()
-# member, by, was: the Membership with its new role, and the role before.
+# member, by, was: the Membership with its new role; the former role.
 role_changed = Signal()
 # project, by: the Project that was archived, or unarchived if `archived_at` is None.
 project_archived = Signal()

@@ -1,5 +1,5 @@
-"""Pages about accounts and settings. The list of projects and the pages inside a project are in
-memory.urls and chat.urls.
+"""URLs of accounts and settings. The URLs of the list of projects and of the pages of a project are
+in memory.urls and chat.urls.
 """
 
 from django.urls import path

@@ -1,4 +1,4 @@
-"""django-allauth's account adapter: sign-up by invitation, and mail."""
+"""django-allauth's account adapter: requires invitations to sign up, and sends mail."""
 
 import logging
 from contextlib import suppress
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Sign-up requires an invitation, unless the server is open to everybody.
+    """Requires an invitation to sign up, unless the server is open to everybody.
 
     A user who signs up by invitation becomes a member in the same transaction, so that the number
     of uses is exact.
@@ -56,7 +56,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return user
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        # The page of the invitation redirects to the project.
+        # The page of the invitation redirects to its project.
         if invitations.pending_invitation(request):
             return reverse("join")
         return super().get_signup_redirect_url(request)
@@ -68,9 +68,11 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("account")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send mail. Raises ImmediateHttpResponse, a redirect back, if the server refuses it."""
+        """Send mail. If the mail server refuses it, raise ImmediateHttpResponse, which redirects
+        back.
+        """
         if settings.URL:
-            # The site that the text names; the default is the host of the request.
+            # Use the site's domain in the text. The default would be the host of the request.
             context = context | {"current_site": SimpleNamespace(domain=settings.URL)}
         try:
             super().send_mail(template_prefix, email, context)
@@ -88,12 +90,12 @@ class AccountAdapter(DefaultAccountAdapter):
         try:
             super().send_confirmation_mail(request, emailconfirmation, signup)
         except ImmediateHttpResponse:
-            # The new account exists nevertheless; its address can be confirmed later.
+            # The account was created anyway, and its address can be confirmed later.
             if not signup:
                 raise
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        # The notified change is complete, with or without the mail.
+        # Ignore a failure, because the change that the mail reports is complete.
         with suppress(ImmediateHttpResponse):
             super().send_notification_mail(*args, **kwargs)
 
@@ -102,15 +104,15 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 def is_invited(request: HttpRequest) -> bool:
-    """Return whether this browser opened a link that can be used now."""
+    """Return whether this browser has opened an invitation link that can be used now."""
     invitation = invitations.pending_invitation(request)
     return invitation is not None and invitation.state == InvitationStatus.OPEN
 
 
 def admit_pending(request: HttpRequest, user) -> None:
-    """Make a new user a member by the link that their browser opened, if it opened one.
+    """If the browser has opened an invitation link, make the new user a member.
 
-    Raises ImmediateHttpResponse, a redirect to the reason, if the link is closed.
+    If the link is closed, raises ImmediateHttpResponse, which redirects to the reason.
     """
     invitation = invitations.pending_invitation(request)
     if invitation is None:

@@ -1,4 +1,4 @@
-"""Browser sessions: the list of signed-in browsers, with the time of their last visit."""
+"""Browser sessions: lists the signed-in browsers with the time of their last visit."""
 
 import time
 
@@ -13,13 +13,15 @@ from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.utils.deprecation import MiddlewareMixin
 
-# Within this time after a recorded visit, further visits are not recorded.
+# The minimum interval, in seconds, between two recorded visits of a browser.
 VISIT_INTERVAL_S = 600
 _VISITED_AT = "visit_noted_at"
 
 
 class BrowserSessionMiddleware(MiddlewareMixin):
-    """Records from time to time the address from which a signed-in browser sends requests."""
+    """Records visits of signed-in browsers, with their IP address, at most once per
+    VISIT_INTERVAL_S.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:
@@ -32,15 +34,17 @@ class BrowserSessionMiddleware(MiddlewareMixin):
             session[_VISITED_AT] = now
             UserSession.objects.create_from_request(request)
             try:
-                # Before the response, which may be a stream that must not hold a connection.
+                # Save before the response, because a stream must not hold a database connection.
                 session.save()
             except UpdateError as error:
-                raise SessionInterrupted("This browser was signed out just now.") from error
+                raise SessionInterrupted(
+                    "This browser was signed out during the request."
+                ) from error
             session.modified = False
 
 
 def delete_expired() -> None:
-    """Delete expired sessions, and the visits of sessions that no longer exist."""
+    """Delete expired sessions, and the recorded visits of sessions that no longer exist."""
     SessionStore.clear_expired()
     session = Session.objects.filter(session_key=OuterRef("session_key"))
     UserSession.objects.filter(~Exists(session)).delete()

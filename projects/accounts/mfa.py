@@ -1,4 +1,4 @@
-"""Second factors: encryption of their secrets, and names of passkeys."""
+"""Second factors: encryption of their secrets, and default names of passkeys."""
 
 import base64
 import secrets
@@ -15,8 +15,8 @@ PURPOSE = "strata-factors"
 
 
 class StrataMFAAdapter(DefaultMFAAdapter):
-    """Encrypts the secrets of codes with the server's key, so that a copy of the database, or a
-    backup, is not enough to compute codes.
+    """Encrypts the secrets of one-time codes with the server's key. A copy of the database is then
+    not enough to compute codes.
     """
 
     error_messages = DefaultMFAAdapter.error_messages | {
@@ -27,7 +27,7 @@ class StrataMFAAdapter(DefaultMFAAdapter):
         return cipher(PURPOSE).encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the plain text; a random secret if the server's key has changed."""
+        """Return the plain text. If the server's key has changed, return a random secret."""
         try:
             return cipher(PURPOSE).decrypt(encrypted_text.encode()).decode()
         except InvalidToken:

@@ -1,4 +1,4 @@
-"""Sign-in through the OpenID Connect provider in the server's settings."""
+"""Sign-in with the OpenID Connect provider in the server's settings."""
 
 import logging
 
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
-    """New users require an invitation, unless the settings admit all users of the provider.
+    """Requires an invitation from new users, unless the settings admit all users of the provider.
 
-    Known users are recognised by the provider's id for them, or by a mail address that both the
+    Existing users are recognised by their id at the provider, or by an email address that both the
     provider and this server have verified.
     """
 
@@ -49,7 +49,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         # https://openid.net/specs/openid-connect-core-1_0.html#UserInfoResponse
         if len({claim["sub"] for claim in claims}) > 1:
             raise PermissionDenied("The provider's claims are about different users.")
-        # Some providers send it as a text.
+        # Some providers send `email_verified` as a string.
         for address in sociallogin.email_addresses:
             address.verified = str(address.verified).lower() == "true"
         return super().populate_user(request, sociallogin, data)
@@ -61,13 +61,13 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)
             if form is None:
-                # With a form, its `save` has admitted the user.
+                # If there was a sign-up form, saving it has already admitted the user.
                 admit_pending(request, user)
         return user
 
 
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):
-    """Checks the signature of every ID token, even if the token came directly from the provider."""
+    """Checks the signature of every ID token, even if it came directly from the provider."""
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict:
         self.did_fetch_access_token = False
@@ -76,8 +76,8 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):
 
 @rate_limit(action="oidc")
 def login(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Show a page with a link to the provider: the security policy does not allow forms to lead
-    there.
+    """Show a page with a link to the provider. The content security policy does not permit a form
+    that leads to another host.
     """
     response = _run_view(request, provider_id, OAuth2LoginView)
     if isinstance(response, HttpResponseRedirect):
@@ -88,7 +88,7 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @rate_limit(action="oidc", limit_get=True)
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Finish the sign-in when the browser returns from the provider."""
+    """Complete the sign-in after the provider has redirected the browser back."""
     return _run_view(request, provider_id, OAuth2CallbackView)
 
 
@@ -98,6 +98,6 @@ def _run_view(request: HttpRequest, provider_id: str, view: type[OAuth2View]) ->
     try:
         return view.adapter_view(OIDCAdapter(request, provider_id))(request)
     except (RequestException, KeyError) as error:
-        # The provider cannot be reached, or its metadata is incomplete.
+        # The provider is not reachable, or its metadata is incomplete.
         log.error("oidc_failed issuer=%s reason=%r", settings.OIDC_ISSUER, error)
         return render_authentication_error(request, None, exception=error)

@@ -1,4 +1,4 @@
-"""API tokens as part of an account: creation with a notice by mail, and revocation."""
+"""API tokens in the account pages: creation with a notification by mail, and revocation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,9 @@ from projects.models import Token
 
 
 def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
-    """Return a new token of the request's user and its secret, and notify the user by mail."""
+    """Create a token for the user of the request. Return it and its secret, and notify the user by
+    mail.
+    """
     token, secret = Token.issue(request.user, **fields)
     get_adapter().send_notification_mail(
         "account/email/token_created", request.user, {"token": token}
@@ -22,14 +24,14 @@ def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
 
 
 def revoke_except(user: Any, kept: Iterable[str]) -> None:
-    """Revoke the tokens of `user`, except those with the public ids `kept`."""
+    """Revoke the tokens of `user`, except those whose public id is in `kept`."""
     Token.objects.filter(user=user.pk).exclude(public_id__in=list(kept)).delete()
 
 
 class TokenRevocationForm(forms.Form):
-    """A form that sets a password and revokes the user's API tokens that are not selected.
+    """Base class of password forms. It revokes the user's API tokens that are not selected.
 
-    Nothing is selected at first, so that a request without the field revokes all of them.
+    If the request has no such field, nothing is selected and all tokens are revoked.
     """
 
     user: Any

@@ -1,4 +1,4 @@
-"""The pages of accounts that we use, under the names that django-allauth expects."""
+"""The account pages that Strata uses, with the URL names that django-allauth expects."""
 
 from allauth.account import views as account
 from allauth.mfa.base import views as factors
@@ -61,7 +61,7 @@ urlpatterns = [
     path("provider/signup/", provided.signup, name="socialaccount_signup"),
     path("provider/cancelled/", provided.login_cancelled, name="socialaccount_login_cancelled"),
     path("provider/failed/", provided.login_error, name="socialaccount_login_error"),
-    # The only provider, as the parameter that django-allauth expects.
+    # The only provider. django-allauth expects its id as a parameter.
     re_path(r"^(?P<provider_id>oidc)/login/$", oidc.login, name="openid_connect_login"),
     re_path(r"^(?P<provider_id>oidc)/callback/$", oidc.callback, name="openid_connect_callback"),
 ]

@@ -1,4 +1,4 @@
-"""The pages of the user's account that extend those of django-allauth."""
+"""Account pages that extend those of django-allauth."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ class SignInView(LoginView):
 
 
 class EmailAddressView(EmailView):
-    """The user's mail addresses. On a server that sends no mail, none can be added."""
+    """The user's email addresses. If the server sends no mail, addresses cannot be added."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL and {"action_add", "action_send"} & {*request.POST}:
@@ -70,7 +70,9 @@ class EmailAddressView(EmailView):
 
 
 class ForgottenPasswordView(PasswordResetView):
-    """The form for a forgotten password. Without mail, the page names the administrators."""
+    """The form for a forgotten password. If the server sends no mail, it names the
+    administrators.
+    """
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL:

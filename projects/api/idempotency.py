@@ -1,10 +1,11 @@
-"""The header `Idempotency-Key`: a repeated request gets the first response and is not carried out.
+"""The header `Idempotency-Key`: a repeated request is not executed again, but gets the first
+result.
 
-After https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 
-The objects that a request creates and the row that records them are committed together: after a
-crash either both exist or neither. No request waits: a repetition during the first request gets
-409.
+The objects that a request creates and the row that records them are committed together, so that
+after a crash either both or neither exist. Requests do not wait: a repetition during the first
+request gets 409.
 """
 
 import json
@@ -36,25 +37,25 @@ IDEMPOTENCY_KEY_HEADER = OpenApiParameter(
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
     description=(
-        "Your own name for this request, such as a random UUID. If you send the request again with "
-        "it within 24 hours, the request is not carried out again: the first response is sent, "
-        "rendered as of now, with the header `Idempotent-Replayed: true`."
+        "A name that you choose for this request, such as a random UUID. If you send the request "
+        "again with the same key within 24 hours, it is not executed again. You get the response "
+        "of the first request, rendered again, with the header `Idempotent-Replayed: true`."
     ),
 )
 KEY_PATTERN = re.compile(r"[!-~]{1,255}")
-# The statuses of responses to requests with a key, for the schema.
+# The error responses to requests with a key, by status, for the schema.
 ERROR_DESCRIPTIONS = {
     "409": "Another request with this key is running, or the operation is not possible in the "
-    "present state (see `detail`). In the first case `Retry-After` is set.",
-    "410": "The object that this key created is deleted, or you may no longer see it.",
+    "current state (see `detail`). In the first case, `Retry-After` is set.",
+    "410": "The object that the first request created was deleted, or you may no longer see it.",
     "422": "This key was used for another request.",
 }
 
 
 class RequestRunningError(ConflictError):
-    """Another request with this key is running and has not committed."""
+    """Another request with this key is running, and has not been committed yet."""
 
-    default_message = "The same request is being carried out. Repeat it to get its response."
+    default_message = "The same request is running. Repeat it later to get its response."
     retry_after_s = 1
 
 
@@ -66,38 +67,38 @@ class KeyReusedError(ConflictError):
 
 
 class ResultGoneError(NotFoundError):
-    """The object that the first request created is deleted or hidden."""
+    """The object that the first request created was deleted or hidden."""
 
     status = 410
-    default_message = "The object that this Idempotency-Key created is gone."
+    default_message = "The object that was created with this Idempotency-Key no longer exists."
 
 
 @dataclass(frozen=True)
 class IdempotentResult:
-    """The ids that a request created. `respond` runs after they are committed."""
+    """The ids that a request created. `respond` is called after they are committed."""
 
     status: int
     ids: Mapping[str, object]
     respond: Callable[[], HttpResponseBase]
 
 
-# Renders the created object again, from its ids. Raises Http404 when it is deleted or hidden.
+# Renders the created object again from its ids. Raises Http404 if it was deleted or hidden.
 Replay = Callable[[Any, Request, Mapping[str, Any]], HttpResponseBase]
 
 
 @dataclass(frozen=True)
 class KeyUse:
-    """One request with a key: its user, and digests of the key and of the request."""
+    """A request with a key: its user, and digests of the key and of the request."""
 
     user: int
-    # The project to which the token is limited, if any.
+    # The project to which the token is limited; None for other tokens.
     project: UUID | None
     key: str
     request: str
 
     @classmethod
     def of(cls, user, token, key: str, method: str, path: str, data: object) -> "KeyUse":
-        """Return the use of `key`. `data` is the parsed body; files in it are read in chunks."""
+        """Return the use of `key`. `data` is the parsed body. Files in it are read in chunks."""
         project = token.project_id if token is not None else None
         return cls(
             user.pk,
@@ -107,7 +108,9 @@ class KeyUse:
         )
 
     def find(self) -> IdempotencyKey | None:
-        """Return the stored result of the key. Raises `KeyReusedError`."""
+        """Return the stored result; None for a new key. Raises `KeyReusedError` for another
+        request.
+        """
         keys = IdempotencyKey.objects.filter(user=self.user, project=self.project, key=self.key)
         stored = keys.first()
         if stored is not None and stored.request != self.request:
@@ -116,8 +119,10 @@ class KeyUse:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Open a transaction that excludes others with this key. Raises `RequestRunningError`."""
-        # PostgreSQL releases the lock with the transaction, even if the process dies.
+        """Open a transaction that excludes other requests with this key. Raises
+        `RequestRunningError`.
+        """
+        # PostgreSQL releases the lock at the end of the transaction, even if the process dies.
         number = int.from_bytes(bytes.fromhex(self.key)[:8], signed=True)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
@@ -126,7 +131,7 @@ class KeyUse:
             yield
 
     def save(self, status: int, ids: Mapping[str, object]) -> None:
-        """Store the created `ids`, in the transaction that creates them."""
+        """Store the `ids` of created objects. Call this in the transaction that creates them."""
         IdempotencyKey.objects.create(
             user_id=self.user,
             project_id=self.project,
@@ -138,11 +143,12 @@ class KeyUse:
 
 
 def idempotent(replay: Replay) -> Callable[[Callable[..., Any]], Callable[..., HttpResponseBase]]:
-    """Decorate a view's `post`, so that it runs once per key; repetitions get `replay`.
+    """Decorate a view's `post`, so that it runs once per key. `replay` answers repeated requests.
 
-    The view returns an `IdempotentResult`, or a response whose data has the `id` of the created
-    object. With a key it runs inside a transaction, so slow work belongs in `respond`. A request
-    that fails, by an exception or a status from 400 on, stores nothing and may be repeated.
+    The view must return an `IdempotentResult`, or a response whose data has the `id` of the created
+    object. With a key, the view runs in a transaction, so slow work belongs in `respond`. A request
+    that raises an exception or responds with a status of 400 or higher stores nothing, and can be
+    repeated.
     """
 
     def decorate(post: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
@@ -183,7 +189,7 @@ def _key_use(request: Request) -> KeyUse | None:
     if key is None:
         return None
     if not KEY_PATTERN.fullmatch(key):
-        raise ParseError("An Idempotency-Key is 1 to 255 visible characters of ASCII.")
+        raise ParseError("An Idempotency-Key must have 1 to 255 visible ASCII characters.")
     path = request.get_full_path()
     return KeyUse.of(request.user, request.auth, key, request.method, path, request.data)
 
@@ -196,7 +202,7 @@ def _as_result(returned: Any) -> IdempotentResult:
 
 
 def digest(purpose: str, words: list[str], data: object = None) -> HMAC:
-    """Return the keyed digest of `words` and of a parsed body."""
+    """Return a keyed digest of `words` and of a parsed body."""
     result: HMAC = salted_hmac(f"projects.idempotency.{purpose}", "", algorithm="sha256")
     for word in words:
         _add_word(result, word)
@@ -206,7 +212,7 @@ def digest(purpose: str, words: list[str], data: object = None) -> HMAC:
                 _add_word(result, name)
                 _add_value(result, value)
     elif data is not None:
-        # In chunks: a body may contain megabytes of images.
+        # In chunks, because a body may contain megabytes of images.
         for chunk in json.JSONEncoder(sort_keys=True).iterencode(data):
             result.update(chunk.encode())
     return result
@@ -224,6 +230,6 @@ def _add_value(result: HMAC, value: object) -> None:
 
 
 def _add_word(result: HMAC, word: str) -> None:
-    """Add `word` after its length, so that no two lists of words have the same digest."""
+    """Add `word` with its length before it, so that different lists have different digests."""
     text = word.encode("utf-8", "surrogatepass")
     result.update(b"%d:" % len(text) + text)

@@ -1,5 +1,5 @@
-"""/api/v1/projects/{slug}/invitations/: links and invitations by name, for owners of a project;
-/api/v1/invitations/: those that you were sent by name.
+"""/api/v1/projects/{slug}/invitations/: invitations to a project, by link or by username, for its
+owners. /api/v1/invitations/: the invitations that you have received by username.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ class InvitationSerializer(serializers.ModelSerializer):
 
     role = serializers.ChoiceField(MemberRole.choices, default=MemberRole.EDITOR)
     expires_at = serializers.DateTimeField(
-        required=False, help_text="At most a year from now; by default a week."
+        required=False, help_text="At most a year from now. Default: a week from now."
     )
     max_uses = serializers.IntegerField(
         min_value=1,
         max_value=MAX_USES,
         allow_null=True,
         default=1,
-        help_text="How many people can use it. Null: everybody who has it.",
+        help_text="How many people can use the link. Null: no limit.",
     )
     state = serializers.ChoiceField(InvitationStatus.choices, read_only=True)
     created_by = serializers.SlugRelatedField(slug_field="username", read_only=True)
@@ -53,14 +53,16 @@ class InvitationSerializer(serializers.ModelSerializer):
         )
         read_only_fields = ("username", "uses")
         extra_kwargs = {
-            "username": {"help_text": "Who was invited by name. Null: a link."},
+            "username": {"help_text": "The user who was invited. Null for a link."},
         }
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         now = timezone.now()
         expires_at = attrs.setdefault("expires_at", now + invitations.DEFAULT_LIFETIME)
         if not now < expires_at <= now + invitations.MAX_LIFETIME:
-            raise serializers.ValidationError({"expires_at": ["Within a year from now."]})
+            raise serializers.ValidationError(
+                {"expires_at": ["This must be within a year from now."]}
+            )
         return attrs
 
 
@@ -68,7 +70,7 @@ class NewInvitationSerializer(InvitationSerializer):
     link = serializers.CharField(
         read_only=True,
         allow_null=True,
-        help_text="The link to hand on. It is shown only once: null when the request is repeated.",
+        help_text="The link to send. It is shown only once: null if the request is repeated.",
     )
 
     class Meta(InvitationSerializer.Meta):
@@ -76,7 +78,7 @@ class NewInvitationSerializer(InvitationSerializer):
 
 
 class InvitationBaseView(generics.GenericAPIView):
-    """Only owners create and see links, with the scope `admin`."""
+    """Base class. Only owners can create and see links. Tokens need the scope `admin`."""
 
     queryset = Invitation.objects.none()
     serializer_class = InvitationSerializer
@@ -94,12 +96,14 @@ def _replay_invitation(view: InvitationBaseView, request, ids) -> Response:
 
 
 class InvitationListView(InvitationBaseView, generics.ListAPIView):
-    """The links that nobody has revoked, the newest first."""
+    """The invitations that have not been revoked, newest first."""
 
     @extend_schema(request=InvitationSerializer, responses={201: NewInvitationSerializer})
     @idempotent(_replay_invitation)
     def post(self, request, slug: str) -> IdempotentResult:
-        """Creates a link. Its user becomes a member, with an old or a new account."""
+        """Create a link. Whoever opens it can become a member, with an existing or a new
+        account.
+        """
         project = project_for_managing(request.user, slug, request.auth)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -112,7 +116,9 @@ class InvitationListView(InvitationBaseView, generics.ListAPIView):
 
 
 class InvitationDetailView(InvitationBaseView, generics.RetrieveDestroyAPIView):
-    """One link. Deleting it revokes it: nobody can join by it. Members who joined by it stay."""
+    """One invitation. Deleting it revokes it: nobody can use it any more. Members who used it
+    stay.
+    """
 
     lookup_field = "pk"
     lookup_url_kwarg = "id"
@@ -122,7 +128,7 @@ class InvitationDetailView(InvitationBaseView, generics.RetrieveDestroyAPIView):
 
 
 class ReceivedInvitationSerializer(serializers.ModelSerializer):
-    """An invitation that you were sent by name."""
+    """An invitation that you have received by username."""
 
     project = serializers.CharField(source="project.slug", read_only=True)
     project_name = serializers.CharField(source="project.name", read_only=True)
@@ -142,7 +148,9 @@ class ReceivedInvitationSerializer(serializers.ModelSerializer):
 
 
 class ReceivedInvitationBaseView(generics.GenericAPIView):
-    """Invitations that you were sent by name. A token for one project does not open them."""
+    """Base class of the invitations that you have received. Tokens limited to a project cannot use
+    it.
+    """
 
     queryset = Invitation.objects.none()
     serializer_class = ReceivedInvitationSerializer
@@ -155,18 +163,18 @@ class ReceivedInvitationBaseView(generics.GenericAPIView):
 
 
 class ReceivedInvitationListView(ReceivedInvitationBaseView, generics.ListAPIView):
-    """The invitations that you can accept, the newest first."""
+    """The invitations that you can accept, newest first."""
 
 
 class ReceivedInvitationDetailView(ReceivedInvitationBaseView, generics.DestroyAPIView):
-    """One invitation. Deleting it declines it."""
+    """An invitation that you have received. Deleting it declines it."""
 
     lookup_field = "pk"
     lookup_url_kwarg = "id"
 
     @extend_schema(request=None, responses={200: MemberSerializer})
     def post(self, request, id: UUID) -> Response:
-        """Accepts the invitation: you become a member."""
+        """Accept the invitation and become a member."""
         return Response(MemberSerializer(invitations.admit(self.get_object(), request.user)).data)
 
     def perform_destroy(self, instance: Invitation) -> None:

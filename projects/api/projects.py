@@ -1,4 +1,4 @@
-"""/api/v1/projects/"""
+"""/api/v1/projects/: the projects of a user, and their settings."""
 
 from django.db import transaction
 from django.shortcuts import get_object_or_404
@@ -25,13 +25,13 @@ def _replay_project(view, request, ids) -> Response:
 
 
 class ProjectFilter(filters.FilterSet):
-    """`archived`: only archived projects (true), or only others (false)."""
+    """`archived`: true returns only archived projects, false only the others."""
 
     archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
 
 
 class ProjectListView(generics.ListCreateAPIView):
-    """The projects of which you are a member. The creator of a project owns it."""
+    """The projects of which you are a member. The creator of a project becomes its owner."""
 
     queryset = Project.objects.none()
     serializer_class = ProjectSerializer
@@ -54,7 +54,7 @@ class ProjectListView(generics.ListCreateAPIView):
 
 
 class ProjectDetailView(ETagMixin, generics.RetrieveUpdateDestroyAPIView):
-    """One project. Its owners change and delete it, with a token of the scope `admin`."""
+    """One project. Only its owners can change and delete it. Tokens need the scope `admin`."""
 
     serializer_class = ProjectSerializer
     http_method_names = METHODS

@@ -1,6 +1,6 @@
-"""The OpenAPI schema: headers and error responses that follow from the features of a route.
+"""The OpenAPI schema: adds headers and error responses that follow from the features of a route.
 
-Errors are {"detail": …}, or {"field": […]} for invalid input.
+Error responses are {"detail": …}, or {"field": […]} for invalid input.
 """
 
 from typing import Any
@@ -29,8 +29,8 @@ COMPONENTS: SchemaDict = {
     "FieldErrors": {
         "type": "object",
         "description": (
-            "The errors of each field or parameter, by its name. Errors that concern several of "
-            "them are under `non_field_errors`."
+            "The errors of each field or parameter, by its name. Errors that concern several "
+            "fields are under `non_field_errors`."
         ),
         "additionalProperties": {"type": "array", "items": _TEXT, "minItems": 1},
         "example": {"name": ["This field is required."]},
@@ -45,22 +45,22 @@ _RETRY_AFTER_HEADER = {
 
 COMMON_ERRORS: dict[int, str] = {
     status.HTTP_401_UNAUTHORIZED: "The token is missing or invalid.",
-    status.HTTP_403_FORBIDDEN: "The token's scopes, or the role of its user, do not allow this.",
+    status.HTTP_403_FORBIDDEN: "The token's scopes or its user's role do not permit this.",
 }
 BODY_ERRORS: dict[int, str] = {
     status.HTTP_413_REQUEST_ENTITY_TOO_LARGE: "The request is larger than the limit.",
-    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The request has another media type.",
+    status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The media type of the request is not supported.",
 }
 INVALID_INPUT = "The input is invalid."
-# For views that declare these responses themselves.
+# For views that declare these responses explicitly.
 CONFLICT_RESPONSE = {
-    status.HTTP_409_CONFLICT: OpenApiResponse(_DETAIL, "Not possible in the present state.")
+    status.HTTP_409_CONFLICT: OpenApiResponse(_DETAIL, "Not possible in the current state.")
 }
 INVALID_INPUT_RESPONSE = {status.HTTP_400_BAD_REQUEST: OpenApiResponse(_INVALID, INVALID_INPUT)}
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    """The description of our tokens."""
+    """Describes the authentication by API token."""
 
     target_class = "projects.authentication.TokenAuthentication"
     name = "token"
@@ -70,7 +70,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 class StrataAutoSchema(AutoSchema):
-    """Adds the parameters and responses of idempotency, entity tags and rate limits."""
+    """Adds parameters and responses for idempotency, entity tags and rate limits."""
 
     @property
     def is_idempotent(self) -> bool:
@@ -95,9 +95,10 @@ class StrataAutoSchema(AutoSchema):
 
 
 def describe_errors(result: SchemaDict, generator: object, **_: object) -> SchemaDict:
-    """Add to each operation the errors with which it can respond.
+    """Add to each operation the error responses that it can have.
 
-    A hook of drf-spectacular (POSTPROCESSING_HOOKS). Responses that a view declares are kept.
+    This is a hook of drf-spectacular (POSTPROCESSING_HOOKS). Responses that a view declares are
+    kept.
     """
     result["components"]["schemas"] |= COMPONENTS
     for methods in result["paths"].values():
@@ -117,9 +118,9 @@ def _describe_operation(operation: SchemaDict) -> None:
     if "requestBody" in operation or places & {"query", "header"}:
         errors[status.HTTP_400_BAD_REQUEST] = INVALID_INPUT
     if "path" in places or "cursor" in names:
-        errors[status.HTTP_404_NOT_FOUND] = "It does not exist, or you may not see it."
+        errors[status.HTTP_404_NOT_FOUND] = "The object does not exist, or you may not see it."
     if "If-Match" in names:
-        errors[status.HTTP_412_PRECONDITION_FAILED] = "It was changed since you read it."
+        errors[status.HTTP_412_PRECONDITION_FAILED] = "The object was changed since you read it."
     if "If-None-Match" in names:
         responses["304"] = {"description": "It is unchanged.", "headers": _ETAG_HEADER}
         responses["200"].setdefault("headers", {}).update(_ETAG_HEADER)

@@ -1,4 +1,4 @@
-"""JSON of projects and members."""
+"""Serializers of projects and members."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from projects.signals import project_archived
 
 
 class PartialUpdateSerializer(serializers.ModelSerializer):
-    """Writes only the fields in the request, so that concurrent updates do not undo each other."""
+    """Updates only the fields in the request, so that concurrent updates do not undo each other."""
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         for name, value in validated_data.items():
@@ -27,7 +27,7 @@ class PartialUpdateSerializer(serializers.ModelSerializer):
 
 
 class ArchivedField(serializers.BooleanField):
-    """True if the object has a time at which it was archived."""
+    """Shows the time of archiving as a boolean: true if the object is archived."""
 
     def get_attribute(self, instance: Any) -> bool:
         return instance.archived_at is not None
@@ -35,11 +35,11 @@ class ArchivedField(serializers.BooleanField):
 
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
 class PairsField(serializers.JSONField):
-    """A dict of texts, whose errors are a flat list."""
+    """A dict with string values. Its errors are returned as a flat list."""
 
 
 class ConstantField(serializers.IntegerField):
-    """A former setting that is the same for all projects now; values in requests are ignored."""
+    """A former setting that is now the same for all projects. Values in requests are ignored."""
 
     def __init__(self, value: int) -> None:
         super().__init__(source="*", read_only=True, help_text=f"Always {value}.")
@@ -51,14 +51,15 @@ class ConstantField(serializers.IntegerField):
 
 class ProjectSerializer(PartialUpdateSerializer):
     archived = ArchivedField(
-        required=False, help_text="Read-only and listed apart. Only this field can change then."
+        required=False,
+        help_text="Read-only, and not in the normal lists. Then only this can change.",
     )
     custom_context = PairsField(
         required=False,
         validators=[validate_custom_context],
-        help_text="Texts that the instructions use as `context.KEY`.",
+        help_text="Texts that the instructions can use as `context.KEY`.",
     )
-    # The share of the budget, and the ages in `memory.layers.ladder`, from which memories merge.
+    # Former settings of roll-ups. Their values are the constants that replaced them.
     roll_percent = ConstantField(100)
     day_after_days = ConstantField(1)
     week_after_days = ConstantField(7)
@@ -102,7 +103,7 @@ class ProjectSerializer(PartialUpdateSerializer):
         extra_kwargs = {
             "slug": {
                 "required": False,
-                "help_text": "Empty: made from the name.",
+                "help_text": "If empty, it is generated from the name.",
                 "validators": [
                     validate_slug,
                     UniqueValidator(Project.objects.all(), message="This slug is not available."),
@@ -139,7 +140,7 @@ class ProjectSerializer(PartialUpdateSerializer):
         return updated
 
     def _check_instructions(self, attrs: dict[str, Any]) -> None:
-        """Check the instructions against the keys that the custom context will have."""
+        """Check the instructions with the keys that the custom context has after the update."""
         project = self.instance or Project()
         template = attrs.get("instructions", project.instructions)
         try:
@@ -149,7 +150,7 @@ class ProjectSerializer(PartialUpdateSerializer):
 
 
 class MemberSerializer(PartialUpdateSerializer):
-    # A user's str() is the username.
+    # Converting a user to a string returns the username.
     username = serializers.CharField(source="user", max_length=150)
 
     class Meta:
@@ -164,7 +165,7 @@ class MemberSerializer(PartialUpdateSerializer):
 
 
 class InvitedMemberSerializer(serializers.ModelSerializer):
-    """A user who was invited by name, and is a member once they accept."""
+    """A user who was invited by username, and becomes a member by accepting."""
 
     username = serializers.CharField(
         max_length=150, validators=[get_user_model().username_validator]

@@ -7,7 +7,7 @@ from projects.api import invitations, members, projects, tokens
 
 
 class UsernameConverter(StringConverter):
-    """The characters that Django allows in usernames."""
+    """Matches the characters that Django permits in usernames."""
 
     regex = r"[\w.@+-]+"
 

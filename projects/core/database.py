@@ -1,4 +1,4 @@
-"""Database access beyond the ORM: queries compiled once, work from threads, the read replica."""
+"""Database access beyond the ORM: precompiled queries, work in threads, the read replica."""
 
 import asyncio
 import logging
@@ -33,7 +33,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOREIGN_KEY_VIOLATION = "23503"
-# Placeholders for parameters while the SQL is compiled: values that occur nowhere else in a query.
+# Values, by type, that stand for parameters while SQL is compiled. They occur in no query
+# otherwise.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),
@@ -42,7 +43,7 @@ PLACEHOLDERS: dict[type, Callable[[int], object]] = {
 }
 
 
-# The parameters in SQL that Django has compiled, and escaped signs of percent.
+# The parameters in SQL that Django has compiled, and escaped percent signs.
 PLACES = re.compile(r"%[s%]")
 
 
@@ -52,17 +53,17 @@ class _ServerCursor(ServerBindingCursor):
         self.prepare, self.binary = prepare, binary
 
     def execute(self, query: Any, parameters: Any = None) -> Any:
-        # The stubs are those of another driver.
+        # The type stubs are those of another database driver.
         return super().execute(query, parameters, prepare=self.prepare, binary=self.binary)  # type: ignore[misc]
 
 
 def server_cursor(database: Any = connection, prepare: bool = True, binary: bool = False) -> Any:
-    """Return a cursor that sends the values apart from the SQL.
+    """Return a cursor that sends parameters separately from the SQL.
 
-    Its statements are prepared: PostgreSQL parses and plans them once per connection. Behind a
-    pooler they are not (see config.settings.database). Django's own cursors put the values into the
-    SQL, so that each call is another statement, which psycopg never prepares. With `binary`,
-    hundreds of rows with bytes and UUIDs are read in half the time.
+    Its statements are prepared: PostgreSQL parses and plans them once per connection. With a
+    connection pooler they are not prepared (see config.settings.database). Django's own cursors
+    insert the values into the SQL, so that each call is a different statement, which psycopg never
+    prepares. With `binary`, hundreds of rows with bytes and UUIDs are read in half the time.
     """
     database.ensure_connection()
     wrap = database.make_debug_cursor if database.queries_logged else database.make_cursor
@@ -70,15 +71,15 @@ def server_cursor(database: Any = connection, prepare: bool = True, binary: bool
 
 
 class PreparedQuery:
-    """The rows of a `values_list` queryset, by its parameters; its SQL is compiled once, and
-    PostgreSQL plans it once per connection.
+    """Runs a `values_list` query with parameters. Its SQL is compiled once per process, and planned
+    once per connection.
 
-    Only for queries that every prompt or every write runs. docs/recall.md and docs/performance.md
-    have the processor time that each saves.
+    Use it only for queries that run for every prompt or every write. docs/recall.md and
+    docs/performance.md state the CPU time that each query saves.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
     SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON
-    columns come as text.
+    columns are returned as text.
     """
 
     def __init__(self, make: Callable[..., QuerySet], *kinds: type) -> None:
@@ -91,13 +92,13 @@ class PreparedQuery:
             return rows
 
     def bind(self, *params: object) -> tuple[str, list[Any]]:
-        """Return the SQL and the values of its parameters, as a part of another query."""
+        """Return the SQL and its parameter values, for use inside another query."""
         statement, indexes = self.compiled
         return statement, [params[index] for index in indexes]
 
     @cached_property
     def compiled(self) -> tuple[str, list[int]]:
-        """The SQL with its constants, and the indexes of its parameters in a call."""
+        """The SQL with its constants, and for each of its parameters the index of the argument."""
         placeholders = [PLACEHOLDERS[kind](index) for index, kind in enumerate(self.kinds)]
         self.compiler = self.make(*placeholders).query.get_compiler(DEFAULT_DB_ALIAS)
         compiled, values = self.compiler.as_sql()
@@ -110,15 +111,15 @@ class PreparedQuery:
             if value in placeholders:
                 indexes.append(placeholders.index(value))
                 return "%s"
-            # PostgreSQL infers the type of a constant from the SQL, which a parameter may lack.
+            # A literal, because PostgreSQL cannot always infer the type of a parameter.
             return sql.Literal(value).as_string(None).replace("%", "%%")
 
         return PLACES.sub(fill, compiled), indexes
 
 
 class PreparedObjects(PreparedQuery):
-    """The objects of a queryset, by its parameters, with those of `select_related`. See
-    `PreparedQuery`.
+    """Like `PreparedQuery`, but returns model objects, with the related objects of
+    `select_related`.
     """
 
     def __call__(self, *params: object) -> list[Any]:
@@ -132,21 +133,21 @@ class PreparedObjects(PreparedQuery):
             populator.populate(row, instance)
         return instance
 
-    # As in django.db.models.query.ModelIterable.
+    # Copied from django.db.models.query.ModelIterable.
     @cached_property
     def model(self) -> Any:
         return self.compiler.klass_info["model"]
 
     @cached_property
     def names(self) -> list[str]:
-        """The attributes of the model; they are the first columns of a row."""
+        """The attributes of the model, which are the first columns of a row."""
         count = len(self.compiler.klass_info["select_fields"])
         return [column.target.attname for column, _, _ in self.compiler.select[:count]]
 
     @cached_property
     def populators(self) -> list[Any]:
         compiler = self.compiler
-        # The stubs are those of a later Django.
+        # The type stubs are those of a later version of Django.
         return get_related_populators(  # type: ignore[call-arg]
             compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS
         )
@@ -157,10 +158,10 @@ class PreparedObjects(PreparedQuery):
 
 
 def is_deleted_meanwhile(error: BaseException) -> bool:
-    """Return whether a request failed because an object was deleted after the request had found it.
+    """Return whether a request failed because an object was deleted after the request had read it.
 
-    The request then looks for the object again, or adds a row that refers to it. Entry points
-    answer 404.
+    The request had tried to read the object again, or to add a row that refers to it. Entry points
+    respond 404.
     """
     violation = (
         getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""
@@ -169,10 +170,11 @@ def is_deleted_meanwhile(error: BaseException) -> bool:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `work` in a worker thread; its connection is back in the pool before this returns.
+    """Run `work` in a worker thread. Its database connection is returned to the pool before this
+    returns.
 
-    Django's own bridge keeps a connection until the request ends, which takes minutes for a stream.
-    A reply even continues after its request.
+    Django's own bridge would keep the connection until the end of the request, which takes minutes
+    for a stream. A reply even continues after the end of its request.
     """
 
     def run() -> T:
@@ -184,13 +186,13 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.to_thread(run)
 
 
-# The optional read replica lags by some moments. Rows from it must be read again by their ids in
-# the primary, because only the primary reflects later forget requests and hidden entries. When the
-# replica is away, the primary answers.
+# The optional read replica lags slightly behind. Rows from it must be read again from the primary,
+# by id, because only the primary reflects the latest forget requests and hidden entries. If the
+# replica is not available, the primary is queried.
 REPLICA_ALIAS = "replica"
-# After a failure the replica is not tried for this time, since each attempt takes time.
+# After a failure, the replica is not used for this time, because each attempt takes time.
 REPLICA_RETRY_S = 30.0
-# How long a long read waits until the replica has caught up with the primary.
+# How long a long read waits for the replica to catch up with the primary.
 MAX_REPLICA_WAIT_S = 10.0
 
 _away_until = 0.0
@@ -198,7 +200,7 @@ _reads_from: ContextVar[str | None] = ContextVar("reads_from", default=None)
 
 
 class ReplicaRouter:
-    """Sends writes to the primary, and reads too, except inside `caught_up_replica`."""
+    """Sends all queries to the primary, except reads inside `caught_up_replica`."""
 
     def db_for_read(self, model: Any, **hints: object) -> str | None:
         return _reads_from.get()
@@ -225,9 +227,10 @@ def query_replica(query: Callable[[Any], T]) -> tuple[T, bool]:
 
 @contextmanager
 def caught_up_replica() -> Iterator[str]:
-    """Read models from a database that holds everything committed by now; yield its alias.
+    """Within the block, read models from a database that contains everything committed so far.
+    Yields its alias.
 
-    This is the replica if it catches up within `MAX_REPLICA_WAIT_S`, else the primary.
+    It is the replica if it catches up within `MAX_REPLICA_WAIT_S`, otherwise the primary.
     """
     alias = REPLICA_ALIAS if _is_available() and _catches_up() else DEFAULT_DB_ALIAS
     token = _reads_from.set(alias)
@@ -253,7 +256,7 @@ def _catches_up() -> bool:
     try:
         position = _value(connection, "SELECT pg_current_wal_lsn()")
         while time.monotonic() < deadline:
-            # NULL from a server that is no replica.
+            # NULL if the server is not a replica.
             query = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
             if _value(connections[REPLICA_ALIAS], query, str(position)):
                 return True

@@ -1,5 +1,5 @@
-"""Encryption of stored secrets with the server's key, so that a copy of the database, or a backup,
-is not enough to read them.
+"""Encryption of stored secrets with the server's key. A copy of the database, such as a backup, is
+then not enough to read them.
 """
 
 import base64
@@ -11,10 +11,10 @@ from django.utils.encoding import force_bytes
 
 
 def cipher(purpose: str) -> MultiFernet:
-    """Return the cipher for one kind of secret; `purpose` has at most 16 bytes.
+    """Return the cipher for one kind of secret. `purpose` names it, in at most 16 bytes.
 
-    Its keys are derived from the server's long keys. It encrypts with the first, and decrypts what
-    any of them encrypted.
+    The keys are derived from the server's secret keys. The first key encrypts; all keys can
+    decrypt.
     """
     ciphers = []
     for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):

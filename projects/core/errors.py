@@ -1,5 +1,5 @@
-"""The error hierarchy. Domain code raises these; each entry point translates them once:
-`projects.core.api.exception_handler` (REST), `config.http.error_pages` (pages),
+"""The error hierarchy. Domain code raises these errors. Each entry point converts them in one
+place: `projects.core.api.exception_handler` (REST), `config.http.error_pages` (pages),
 `chat.openai_api.errors` (OpenAI) and `memory.api.mcp.server` (MCP).
 """
 
@@ -12,9 +12,9 @@ StrOrPromise = str | Promise
 
 
 class DomainError(Exception):
-    """An operation that was refused. `str(error)` is a translated sentence for people.
+    """An operation was refused. `str(error)` is a translated sentence for users.
 
-    `code` is stable and for programs. `field` names the input that is wrong, if there is one.
+    `code` is for programs and never changes. `field` is the name of the invalid input, or empty.
     `retry_after_s` is the number of seconds after which the same request may succeed.
     """
 
@@ -39,7 +39,7 @@ class DomainError(Exception):
 
 
 class InvalidInputError(DomainError):
-    """The input is malformed, too long, or contradicts itself."""
+    """The input is malformed, too long or inconsistent."""
 
     status = 400
     default_code = "invalid"
@@ -47,7 +47,7 @@ class InvalidInputError(DomainError):
 
 
 class NotAllowedError(DomainError):
-    """The user may see the object but may not do this with it."""
+    """The user may see the object, but may not do this with it."""
 
     status = 403
     default_code = "not_allowed"
@@ -63,7 +63,7 @@ class NotFoundError(DomainError):
 
 
 class ConflictError(DomainError):
-    """The object is in a state in which the operation is not possible."""
+    """The operation is not possible in the current state of the object."""
 
     status = 409
     default_code = "conflict"
@@ -71,7 +71,7 @@ class ConflictError(DomainError):
 
 
 class StaleVersionError(ConflictError):
-    """The object changed since the caller read it. `If-Match` answers 412."""
+    """The object has changed since the caller read it. With `If-Match`, the response is 412."""
 
     status = 412
     default_code = "stale_version"
@@ -81,7 +81,7 @@ class StaleVersionError(ConflictError):
 
 
 class LimitError(DomainError):
-    """The input or the result is larger than a limit, or there are too many requests."""
+    """The input or result exceeds a limit, or there are too many requests."""
 
     status = 413
     default_code = "limit_exceeded"
@@ -89,7 +89,7 @@ class LimitError(DomainError):
 
 
 class UnavailableError(DomainError):
-    """A part that the operation needs, such as a model or a server, does not answer."""
+    """A service that the operation needs, such as a model or a server, does not respond."""
 
     status = 503
     default_code = "unavailable"

@@ -1,6 +1,7 @@
-"""Primary keys, and the base class of rows of a project with their deletion by project.
+"""Primary keys, and the base class of models that belong to a project.
 
-Both filter every statement by project, so that a database sharded by project uses one shard.
+Saving and deleting filter every statement by project, so that a database that is sharded by project
+needs only one shard.
 """
 
 from collections.abc import Collection
@@ -13,12 +14,12 @@ from uuid_utils.compat import uuid7
 
 
 def new_id() -> UUID:
-    """Return a new UUIDv7 (RFC 9562, section 5.7), which sorts by its creation time."""
+    """Return a new UUIDv7 (RFC 9562, section 5.7). UUIDv7s sort by creation time."""
     return uuid7()
 
 
 class ProjectScopedModel(models.Model):
-    """A row of one project. `save` filters by the project, too."""
+    """A row that belongs to one project. `save` also filters by the project."""
 
     project_id: UUID
 
@@ -26,19 +27,20 @@ class ProjectScopedModel(models.Model):
         abstract = True
 
     def _do_update(self, base_qs: models.QuerySet, *args: Any, **kwargs: Any) -> Any:
-        # As in django-multitenant: https://github.com/citusdata/django-multitenant
+        # The same as in django-multitenant: https://github.com/citusdata/django-multitenant
         return super()._do_update(base_qs.filter(project=self.project_id), *args, **kwargs)
 
 
 def in_project(project: object | None) -> models.Q:
-    """Return the condition for the rows of one project; without a project, of all."""
+    """Return the condition for the rows of a project, or for all rows if `project` is None."""
     return models.Q() if project is None else models.Q(project=project)
 
 
 def delete_rows(rows: models.QuerySet) -> int:
-    """Delete `rows` with everything that depends on them; return how many rows there were.
+    """Delete `rows` with all rows that depend on them. Return the number of `rows`.
 
-    As in Django, but every statement filters by project, and no signals are sent.
+    It works like Django's deletion, but every statement filters by project, and no signals are
+    sent.
     """
     relations = [
         relation

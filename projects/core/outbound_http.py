@@ -1,10 +1,10 @@
-"""The SSRF guard: requests to addresses from users reach only the public internet.
+"""SSRF guard: requests to URLs that users enter can only reach the public internet.
 
-A name is resolved once. The connection is opened to one of its IP addresses, and only if all of
-them are public. Therefore neither a special spelling of a name nor a later answer of the resolver
-can lead to this machine, its network or a cloud's own services. TLS is verified against the name.
-Redirects and proxies of the environment are not followed. One deadline ends the whole request.
-STRATA_OUTBOUND_ALLOW lists internal addresses that are allowed nevertheless.
+A host name is resolved once. The connection is made to one of its IP addresses, and only if all of
+them are public. Therefore neither a special spelling of a name nor a later DNS answer can lead to
+this machine, its network or internal services of a cloud. TLS certificates are verified for the
+name. Redirects are not followed, and proxies in the environment are ignored. One deadline applies
+to the whole request. STRATA_OUTBOUND_ALLOW lists internal addresses that are permitted anyway.
 """
 
 import socket
@@ -29,18 +29,18 @@ from projects.core.errors import DomainError, InvalidInputError, UnavailableErro
 
 Address = IPv4Address | IPv6Address
 
-# From the look-up of the name to the end of the response.
+# The maximum time from resolving the name to the end of the response.
 TOTAL_TIMEOUT_S = 10.0
-# Of each attempt to connect.
+# The maximum time of each attempt to connect.
 CONNECT_TIMEOUT_S = 4.0
 MAX_ADDRESSES_TRIED = 3
 MAX_URL_CHARS = 2000
 
-# All public hosts are inside this network. Outside are loopback, mapped IPv4, NAT64, unique local,
-# link-local, …
+# All public hosts are in this network. Loopback, mapped IPv4, NAT64, unique local, link-local and
+# similar addresses are outside of it.
 # https://www.iana.org/assignments/ipv6-unicast-address-assignments/
 UNICAST_IPV6 = ip_network("2000::/3")
-# Networks that `is_global` of some Python versions reports as global, although they are special:
+# Special networks that `is_global` of some Python versions treats as global:
 # https://www.iana.org/assignments/iana-ipv4-special-registry/ and iana-ipv6-special-registry/.
 SPECIAL = [
     ip_network(network)
@@ -54,24 +54,24 @@ SPECIAL = [
         "192.175.48.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
-        # Not special for IANA, but an internal service on machines in Azure.
+        # Not a special network, but an internal service of Azure's machines.
         "168.63.129.16/32",
-        # Teredo among others; documentation; 6to4, which carries an IPv4 address; documentation.
+        # Among others Teredo; documentation; 6to4, which contains an IPv4 address; documentation.
         "2001::/23",
         "2001:db8::/32",
         "2002::/16",
         "3fff::/20",
     )
 ]
-# Below 1024, only the ports of HTTP are allowed. Above, the ports of protocols whose servers could
-# read a request as a command are blocked. https://fetch.spec.whatwg.org/#port-blocking
+# Below 1024, only the ports of HTTP are permitted. Above, ports are blocked whose servers could
+# take a request for a command. https://fetch.spec.whatwg.org/#port-blocking
 LOW_PORTS = {80, 443}
 BLOCKED_PORTS = set(map(int, "1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6679".split()))
 BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
 
 
 class OutboundFailure(TextChoices):
-    """The reason why nothing was sent, or no response came back."""
+    """The reason why nothing was sent or no response arrived."""
 
     MALFORMED = "malformed", _("The address must start with http:// or https://.")
     CREDENTIALS = "credentials", _("The address must not contain a username or password.")
@@ -85,7 +85,7 @@ class OutboundFailure(TextChoices):
 
 
 class OutboundError(DomainError):
-    """A request that failed; its message is the label of `reason`."""
+    """A failed request. Its message is the label of `reason`."""
 
     def __init__(self, reason: OutboundFailure) -> None:
         super().__init__(reason.label, code=reason.value)
@@ -93,16 +93,18 @@ class OutboundError(DomainError):
 
 
 class AddressNotAllowedError(OutboundError, InvalidInputError):
-    """The address is invalid or not public: nothing was sent."""
+    """The address is invalid or not public. Nothing was sent."""
 
 
 class UnreachableError(OutboundError, UnavailableError):
-    """A temporary failure: no such name, no connection, or no response in time or size."""
+    """A temporary failure: the name is unknown, or there was no connection or no acceptable
+    response.
+    """
 
 
 @dataclass(frozen=True)
 class OutboundResponse:
-    """A response. `headers` have names in lower case; redirects (3xx) are not followed."""
+    """A response. The names in `headers` are in lower case. Redirects (3xx) are not followed."""
 
     status: int
     headers: Mapping[str, str]
@@ -110,9 +112,9 @@ class OutboundResponse:
 
 
 def check_url(url: str, *, seconds: float = TOTAL_TIMEOUT_S) -> None:
-    """Resolve the host of `url`, without connecting.
+    """Resolve the host of `url` without connecting to it.
 
-    Raises `AddressNotAllowedError`, or `UnreachableError` if the name is unknown now.
+    Raises `AddressNotAllowedError`, or `UnreachableError` if the name cannot be resolved now.
     """
     target = _parse(url)
     _public_addresses(target.host.decode(), _port(target), time.monotonic() + seconds)
@@ -129,13 +131,13 @@ def request(
 ) -> OutboundResponse:
     """Return the response to one request. This blocks: in async code, call it in a thread.
 
-    The body is read up to `max_bytes`; a longer one raises `UnreachableError`. With 0 it is not
-    read. Raises `AddressNotAllowedError` and `UnreachableError`.
+    The body is read up to `max_bytes`; a longer body raises `UnreachableError`. With 0, the body is
+    not read. Raises `AddressNotAllowedError` and `UnreachableError`.
     """
     target = _parse(url)
     deadline = time.monotonic() + seconds
     fields = {"User-Agent": "Strata", "Accept-Encoding": "identity", **(headers or {})}
-    # Host as in the address, with the brackets that IPv6 needs.
+    # The host as in the URL, with the brackets that IPv6 addresses need.
     fields["Host"] = httpx2.URL(url).netloc.decode()
     backend = PublicAddressBackend(deadline)
     try:
@@ -168,14 +170,16 @@ def request(
 
 
 def _parse(url: str) -> httpcore2.URL:
-    """Return the parts of `url`, with its name in IDNA. Raises `AddressNotAllowedError`."""
+    """Return the parts of `url`. The host name is encoded in IDNA. Raises
+    `AddressNotAllowedError`.
+    """
     try:
         parsed = httpx2.URL(url)
         port = parsed.port
     except (httpx2.InvalidURL, UnicodeError, TypeError) as error:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED) from error
     host = parsed.raw_host
-    # Reject percent signs: they begin an escape, or the zone of an address that is not public.
+    # Reject percent signs, which begin an escape or the zone of an address that is not public.
     if parsed.scheme not in ("http", "https") or not host or b"%" in host or b"\\" in host:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED)
     if len(url) > MAX_URL_CHARS:
@@ -199,12 +203,12 @@ def _port(target: httpcore2.URL) -> int:
 
 @cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Return the certificates that this machine trusts; SSL_CERT_FILE may name others."""
+    """Return the CA certificates that this machine trusts. SSL_CERT_FILE can name others."""
     return httpcore2.default_ssl_context()
 
 
 class PublicAddressBackend(httpcore2.SyncBackend):
-    """Connects to public IP addresses only, and ends all work by `deadline`."""
+    """Connects to public IP addresses only. All work ends at `deadline`."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -232,7 +236,7 @@ class PublicAddressBackend(httpcore2.SyncBackend):
 
 
 class DeadlineStream(httpcore2.NetworkStream):
-    """A stream whose reads and writes share one deadline, instead of a time-out for each."""
+    """A stream whose reads and writes share one deadline instead of a time-out for each."""
 
     def __init__(self, stream: httpcore2.NetworkStream, deadline: float) -> None:
         self._stream = stream
@@ -267,7 +271,9 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 def _seconds_left(deadline: float, at_most: float | None = None) -> float:
-    """Return the seconds until `deadline`, or `at_most`. Raises `UnreachableError` for none."""
+    """Return the seconds until `deadline`, at most `at_most`. Raises `UnreachableError` after
+    it.
+    """
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise UnreachableError(OutboundFailure.TIMEOUT)
@@ -275,9 +281,9 @@ def _seconds_left(deadline: float, at_most: float | None = None) -> float:
 
 
 def _public_addresses(host: str, port: int, deadline: float) -> list[Address]:
-    """Return all addresses of `host`, in the resolver's order.
+    """Return all addresses of `host` in the order of the resolver.
 
-    Raises `AddressNotAllowedError` if any of them is not public.
+    Raises `AddressNotAllowedError` if one of them is not public.
     """
     addresses = _resolve(host, port, deadline)
     if not all(map(is_allowed_address, addresses)):
@@ -286,7 +292,7 @@ def _public_addresses(host: str, port: int, deadline: float) -> list[Address]:
 
 
 def _resolve(host: str, port: int, deadline: float) -> list[Address]:
-    # The resolver has no time-out, so it runs in a thread that is abandoned after the deadline.
+    # The resolver has no time-out. It runs in a thread that is abandoned at the deadline.
     results: SimpleQueue[list | Exception] = SimpleQueue()
 
     def resolve() -> None:
@@ -312,7 +318,7 @@ def is_allowed_address(address: Address) -> bool:
         return False
     if not address.is_global or any(address in network for network in SPECIAL):
         return False
-    # A public address of this machine would bypass its firewall.
+    # Public addresses of this machine are not permitted, because they would bypass its firewall.
     own_addresses = {
         ip_address(own.address.partition("%")[0])
         for interface in psutil.net_if_addrs().values()

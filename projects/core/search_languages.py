@@ -4,7 +4,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.utils.translation import gettext as _
 
-# Only names that need no quotes in SQL.
+# Only names that need no quotation marks in SQL.
 _QUERY = """
     SELECT cfgname FROM pg_ts_config
     WHERE pg_ts_config_is_visible(oid) AND cfgname ~ '^[a-z_][a-z0-9_]*$' ORDER BY cfgname
@@ -12,7 +12,7 @@ _QUERY = """
 
 
 def search_languages() -> list[str]:
-    """Return the languages of this database: english, german, …, and simple for any other."""
+    """Return the languages of this database: english, german, …, and simple for all others."""
     with connection.cursor() as cursor:
         cursor.execute(_QUERY)
         return [name for (name,) in cursor.fetchall()]

@@ -1,11 +1,11 @@
-"""Text that PostgreSQL can store, and translation of default names."""
+"""Makes text storable in PostgreSQL, and translates default names."""
 
 import re
 
 from django.utils.translation import gettext, gettext_noop
 
-# Names for objects without a name. They are stored, sent to models and exported in English, for
-# readers of any language.
+# Default names of objects. They are stored, sent to models and exported in English, because their
+# readers may use any language.
 DEFAULT_NAMES = {
     gettext_noop("Untitled chat"),
     gettext_noop("a private chat"),
@@ -17,15 +17,15 @@ UNSTORABLE = re.compile("\0|[\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
-    """Return `text` without NUL, and with U+FFFD for each half of a surrogate pair."""
+    """Return `text` without NUL characters. Each unpaired surrogate is replaced by U+FFFD."""
     return UNSTORABLE.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text)
 
 
 def translate_name(name: str) -> str:
-    """Return `name` for a page: a default name is translated, any other is returned unchanged."""
+    """Return a default name translated for a page. Any other name is returned unchanged."""
     return gettext(name) if name in DEFAULT_NAMES else name
 
 
 def translate_reason(reason: str) -> str:
-    """Return a stored reason in the reader's language, or in English if it has no translation."""
+    """Return a stored reason in the reader's language, or in English without a translation."""
     return gettext(reason) if reason else ""

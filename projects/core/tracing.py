@@ -1,9 +1,9 @@
-"""Tracing spans. They do nothing until `config.observability.tracing` installs an opener."""
+"""Tracing spans. They have no effect until `config.observability.tracing` installs an opener."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-# Adds attributes that are known only inside the span.
+# A function that adds attributes to a span after it was opened.
 SpanAnnotator = Callable[..., None]
 SpanOpener = Callable[..., AbstractContextManager[SpanAnnotator]]
 
@@ -17,11 +17,11 @@ _open: SpanOpener = _no_span
 
 
 def span(name: str, **attributes: str | int) -> AbstractContextManager[SpanAnnotator]:
-    """Return a span called `name`. `attributes` must not contain user text."""
+    """Return a span with this `name`. `attributes` must not contain user text."""
     return _open(name, **attributes)
 
 
 def use_span_opener(opener: SpanOpener) -> None:
-    """Open all further spans with `opener`."""
+    """Use `opener` for all spans that are opened from now on."""
     global _open
     _open = opener

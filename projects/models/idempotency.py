@@ -1,4 +1,4 @@
-"""Results of requests with an idempotency key."""
+"""Requests with an idempotency key and their results."""
 
 from datetime import timedelta
 
@@ -15,15 +15,17 @@ RETENTION = timedelta(hours=24)
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def expired(self) -> "IdempotencyKeyQuerySet":
-        """Return the keys older than `RETENTION`: a repeated request is carried out again."""
+        """Return the keys that are older than `RETENTION`. A repeated request is then executed
+        again.
+        """
         return self.filter(created_at__lt=Now() - RETENTION)
 
 
 class IdempotencyKey(models.Model):
-    """A request that was carried out, and the ids that it created.
+    """A request that was executed, and the ids that it created.
 
-    It holds no text of the request or of the response, and the digests cannot be reversed. A key
-    belongs to a user. If the token is limited to a project, the key belongs to that project too.
+    It contains no text of the request or response, and the digests cannot be reversed. A key
+    belongs to a user and, if the token is limited to a project, also to that project.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

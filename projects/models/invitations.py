@@ -1,4 +1,4 @@
-"""Invitations by link or by name, and the users who can no longer use them."""
+"""Invitations by link or by username, and the users who can no longer use them."""
 
 import hashlib
 import secrets
@@ -21,7 +21,7 @@ MAX_USES = 10_000
 
 
 class InvitationStatus(models.TextChoices):
-    """The state of a link: open, or the reason why it is closed."""
+    """The state of an invitation: open, or the reason why it is closed."""
 
     OPEN = "open", _("active")
     EXPIRED = "expired", _("expired")
@@ -30,7 +30,9 @@ class InvitationStatus(models.TextChoices):
 
 
 def secret_digest(secret: str) -> str:
-    """Return the stored digest of a secret, which is long and random and so needs no salt."""
+    """Return the digest of a secret that is stored. Secrets are long and random, so no salt is
+    needed.
+    """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -41,39 +43,39 @@ def _creator_is_owner() -> Exists:
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def unrevoked(self) -> "InvitationQuerySet":
-        """Return the links that nobody has revoked."""
+        """Return the invitations that have not been revoked."""
         return self.filter(revoked_at=None)
 
     def with_creator_state(self) -> "InvitationQuerySet":
-        """Load `creator_is_owner` with each link, without a query for each."""
+        """Annotate `creator_is_owner`, so that it takes no query for each invitation."""
         return self.annotate(creator_is_owner=_creator_is_owner())
 
     def for_user(self, user) -> "InvitationQuerySet":
-        """Return the open invitations that `user` was sent by name."""
+        """Return the open invitations that `user` has received by username."""
         return self.open().filter(user=user).select_related("project", "created_by")
 
     def listed(self) -> "InvitationQuerySet":
-        """Return the unrevoked invitations with everything that a list of them shows."""
+        """Return the unrevoked invitations with everything that a list shows."""
         return self.unrevoked().with_creator_state().select_related("created_by")
 
     def open(self) -> "InvitationQuerySet":
-        """Return the links that can be used now, by the database's clock."""
+        """Return the invitations that can be used now, by the database clock."""
         unused = Q(max_uses=None) | Q(uses__lt=F("max_uses"))
         usable = self.unrevoked().filter(unused, expires_at__gt=Now())
         return usable.filter(_creator_is_owner())
 
     def for_link(self, slug: str, secret: str) -> "InvitationQuerySet":
-        """Return the invitation of a link, in any state."""
+        """Return the invitation with this link, in any state."""
         return self.filter(project__slug=slug, digest=secret_digest(secret))
 
 
 class Invitation(models.Model):
-    """A link that makes its user a member of a project, or an invitation of one user by name.
+    """A link with which people join a project, or an invitation of one user by username.
 
-    Only a digest of a link's secret is stored; nobody has the secret of an invitation by name. Its
-    `user` is null if no account has the `username`, so that owners cannot find out which names
-    exist. Nobody can accept such an invitation, not even with an account of that name that is
-    created later.
+    Of a link, only a digest of the secret is stored. The secret of an invitation by username is
+    given to nobody. Its `user` is null if no account has the `username`, so that owners cannot
+    discover which accounts exist. Such an invitation cannot be accepted, not even by an account
+    that is created later.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -126,7 +128,9 @@ class Invitation(models.Model):
 
     @classmethod
     def issue(cls, project: Project, **fields: Any) -> tuple["Invitation", str]:
-        """Return a new invitation and the secret of its link, which is available only now."""
+        """Create an invitation. Return it and the secret of its link, which cannot be read
+        later.
+        """
         secret = secrets.token_urlsafe(SECRET_BYTES)
         return cls.objects.create(project=project, digest=secret_digest(secret), **fields), secret
 
@@ -148,8 +152,8 @@ class Invitation(models.Model):
 
 
 class SpentInvitation(models.Model):
-    """A user who can no longer use a link: they joined by it, or were removed from the project
-    while it was open.
+    """A user who can no longer use a link, because the user joined by it or was removed from the
+    project while it was open.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

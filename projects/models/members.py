@@ -17,11 +17,11 @@ class MemberRole(models.TextChoices):
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     def owners(self) -> "MembershipQuerySet":
-        """Return the memberships of owners whose accounts are active."""
+        """Return the memberships of owners with active accounts."""
         return self.filter(role=MemberRole.OWNER, user__is_active=True)
 
     def writers(self) -> "MembershipQuerySet":
-        """Return the memberships of owners and editors whose accounts are active."""
+        """Return the memberships of owners and editors with active accounts."""
         return self.filter(role__in=(MemberRole.OWNER, MemberRole.EDITOR), user__is_active=True)
 
 
@@ -52,7 +52,7 @@ class Membership(models.Model):
 
     @property
     def is_writer(self) -> bool:
-        """Whether the role may write, also while the project is archived."""
+        """Whether the role permits writing. Archiving the project does not change this."""
         return self.role in (MemberRole.OWNER, MemberRole.EDITOR)
 
     @property

@@ -24,7 +24,7 @@ MAX_CONTEXT_PAIRS, MAX_CONTEXT_KEY_CHARS, MAX_CONTEXT_VALUE_CHARS = 50, 50, 1_00
 
 
 class IndexedRole(models.TextChoices):
-    """A role whose messages search can index."""
+    """A role of messages that search can index."""
 
     USER = "user", _("People")
     ASSISTANT = "assistant", _("The assistant")
@@ -40,7 +40,9 @@ def validate_indexed_roles(roles: list[str]) -> None:
 
 
 def validate_custom_context(context: object) -> None:
-    """Accept a dict of texts whose keys are names in a template."""
+    """Raise ValidationError unless `context` is a dict of strings whose keys are valid in
+    templates.
+    """
     if not isinstance(context, dict) or len(context) > MAX_CONTEXT_PAIRS:
         raise ValidationError(
             _("Give at most %(most)s keys with a text each.") % {"most": MAX_CONTEXT_PAIRS}
@@ -67,7 +69,7 @@ def validate_timezone(name: str) -> None:
 
 
 def validate_model_name(name: str) -> None:
-    """Accept `provider:model` as in pydantic-ai, `demo`, or empty for the server's default."""
+    """Accept `provider:model` as in pydantic-ai, `demo`, or "" for the server's default."""
     provider, colon, model = name.partition(":")
     if name not in ("", "demo") and not (colon and provider and model):
         raise ValidationError(
@@ -82,13 +84,13 @@ def project_models() -> Any:
 
 
 def validate_system_model_name(name: str) -> None:
-    """Accept also `extractive`, the summariser that only quotes."""
+    """Accept the same names, and `extractive` for the summariser that only quotes."""
     if name != EXTRACTIVE:
         validate_model_name(name)
 
 
 def validate_instructions(template: str) -> None:
-    """Report an error in the persona when it is saved, not in the next chat."""
+    """Report an error in the instructions when they are saved, not in the next chat."""
     try:
         persona_template.check(template)
     except persona_template.PersonaTemplateError as error:
@@ -227,8 +229,8 @@ class Project(models.Model):
             "the chat or one of its memories is pinned. Leave empty to keep chats forever."
         ),
     )
-    # Processes of an earlier version read this column and the next three. Nothing else does: the
-    # API shows the constants of its serializer.
+    # Former settings. Processes of an earlier version still read this column and the next three.
+    # The API shows constants instead.
     roll_percent = models.PositiveIntegerField(
         _("merge threshold"),
         default=125,
@@ -283,12 +285,12 @@ class Project(models.Model):
             "the server default."
         ),
     )
-    # The percentage of a demo project that is made; None for other projects.
+    # How much of a demo project exists, in percent; None for other projects.
     demo_progress = models.PositiveSmallIntegerField(null=True, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    # Set by memory before a save: whether search has to be updated after it.
+    # Set by memory before saving: whether the search index must be updated afterwards.
     changes_index = False
 
     objects = ProjectQuerySet.as_manager()
@@ -303,7 +305,7 @@ class Project(models.Model):
 
     @property
     def is_archived(self) -> bool:
-        """Whether the project is read-only and listed apart."""
+        """Whether the project is read-only and not in the normal lists."""
         return self.archived_at is not None
 
     @property
@@ -312,7 +314,7 @@ class Project(models.Model):
 
     @property
     def is_being_made(self) -> bool:
-        """Whether this is a demo project whose chats are still being added."""
+        """Whether this is a demo project to which chats are still being added."""
         return self.demo_progress is not None and self.demo_progress < 100
 
     @property
@@ -321,7 +323,7 @@ class Project(models.Model):
 
     @property
     def search_language_name(self) -> str:
-        """Return PostgreSQL's text search configuration for this project."""
+        """Return the name of PostgreSQL's text search configuration for this project."""
         return self.search_language or settings.SEARCH_LANGUAGE
 
     @property

@@ -1,4 +1,4 @@
-"""API tokens, and the rate limits of their use."""
+"""API tokens, and the buckets of rate limits."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from projects.core.models import new_id
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")
-# How exact `last_used_at` is: within this time only the first request writes it.
+# The precision of `last_used_at`. It is written at most once in this time.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
@@ -36,7 +36,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(AbstractAuthToken):
-    """An API token of a user. Only a digest of it is stored."""
+    """An API token of a user. Only a digest of the token is stored."""
 
     name = models.CharField(max_length=120, blank=True)
     project = models.ForeignKey(
@@ -70,7 +70,7 @@ class Token(AbstractAuthToken):
 
     @classmethod
     def issue(cls, user, *, expiry: datetime | None = None, **fields: Any) -> tuple["Token", str]:
-        """Return a new token of `user` and its secret, which is available only now."""
+        """Create a token of `user`. Return it and its secret, which cannot be read later."""
         digest, secret = get_digest_token()
         token_key = secret[: CONSTANTS.TOKEN_KEY_LENGTH]
         token = cls(digest=digest, token_key=token_key, user=user, expiry=expiry, **fields)
@@ -82,24 +82,25 @@ class Token(AbstractAuthToken):
         return self.expiry is not None and self.expiry <= timezone.now()
 
     def note_use(self) -> None:
-        """Set `last_used_at`, unless it was set within `LAST_USED_RESOLUTION`."""
+        """Set `last_used_at`, unless it was already set within `LAST_USED_RESOLUTION`."""
         last = self.last_used_at
         if last is None or last < timezone.now() - LAST_USED_RESOLUTION:
             Token.objects.filter(pk=self.pk).update(last_used_at=Now())
 
 
 class Bucket(models.Model):
-    """The use of one rate by a token or a user, as the time when all of it is available again.
+    """The use of a rate limit by a token or user, stored as the time when it is fully available
+    again.
 
-    The generic cell rate algorithm needs no more. The table is unlogged: a crash empties it, and
-    no write waits for the disk.
+    The generic cell rate algorithm needs only this value. The table is unlogged: it is empty after
+    a crash, and writes do not wait for the disk.
     """
 
     subject = models.CharField(
         primary_key=True, max_length=80, help_text="The holder and the name of the rate."
     )
-    # Not indexed: each request writes a row, and without an index its new version stays on the
-    # same page.
+    # Not indexed, because every request updates a row. Without an index, the new version of the row
+    # stays on the same page.
     free_at = models.DateTimeField()
 
     class Meta:

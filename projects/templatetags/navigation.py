@@ -1,4 +1,4 @@
-"""`{% project_pages %}`: the pages of a project that the sidebar lists."""
+"""`{% project_pages %}`: the links to a project's pages in the sidebar."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ register = template.Library()
 
 
 class NavigationItem(NamedTuple):
-    """A link of the sidebar.
+    """A link in the sidebar.
 
-    `icon` is the path of an SVG in a box of 24 units. The item is also marked as the current one
-    on the pages `below` it, by the names of their URLs.
+    `icon` is the path data of an SVG icon with a 24 × 24 view box. `below` has the URL names of
+    other pages on which the item is also marked as current.
     """
 
     url_name: str

@@ -1,11 +1,11 @@
-"""Names of browsers, from their User-Agent headers."""
+"""Readable names of browsers, from User-Agent headers."""
 
 from django import template
 from django.utils.translation import gettext as _
 
 register = template.Library()
 
-# Substrings with the name to show. Browsers that also contain the name of another come first.
+# Substrings and names. Browsers whose header also contains another browser's name come first.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),
@@ -27,7 +27,7 @@ MAX_NAME_CHARS = 60
 
 @register.filter
 def browser(user_agent: str) -> str:
-    """Return a name such as “Firefox on Linux”, or the header itself if it is unknown."""
+    """Return a name such as “Firefox on Linux”, or the unchanged header if it is unknown."""
     name = next((name for mark, name in BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if name and system:

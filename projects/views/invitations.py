@@ -1,4 +1,4 @@
-"""The pages of invitations: owners create and revoke them, their users join."""
+"""The pages of invitations: owners create and revoke them, users accept them."""
 
 from uuid import UUID
 
@@ -24,7 +24,9 @@ from projects.views.projects import settings_page
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_invitations(request: HttpRequest, slug: str) -> HttpResponse:
-    """Create a link, which only this response shows, or revoke one, as `action` selects."""
+    """Create a link or revoke an invitation, depending on `action`. A link is shown only in this
+    response.
+    """
     if request.method != "POST":
         return redirect("project-settings", slug)
     member = membership(request.user, slug, (MemberRole.OWNER,))
@@ -59,7 +61,7 @@ ACTIONS = {"make": _create, "revoke": _revoke}
 @rate_limit(action="invitation", limit_get=True)
 @require_safe
 def open_invitation(request: HttpRequest, slug: str, secret: str) -> HttpResponse:
-    """Store the link in the browser's session and redirect to an address without the secret."""
+    """Store the link in the browser session, and redirect to a URL without the secret."""
     invitation = Invitation.objects.for_link(slug, secret).first()
     if invitation is None:
         raise Http404
@@ -71,7 +73,9 @@ def open_invitation(request: HttpRequest, slug: str, secret: str) -> HttpRespons
 @rate_limit(action="invitation")
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest) -> HttpResponse:
-    """Show the project of the pending link, or why it is closed. A POST joins the project."""
+    """Show the project of the opened link, or why it is closed. A POST request joins the
+    project.
+    """
     invitation = invitations.pending_invitation(request)
     if invitation is None:
         return render(request, "projects/join.html", status=404)
@@ -92,7 +96,7 @@ def join(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def answer_invitation(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Accept an invitation by name, or decline it, as the field `action` selects."""
+    """Accept or decline an invitation by username, depending on the field `action`."""
     invitation = get_object_or_404(Invitation.objects.for_user(request.user), pk=pk)
     if request.POST.get("action") == "accept":
         invitations.admit(invitation, request.user)

@@ -1,4 +1,4 @@
-"""The pages about one project: the settings and the members."""
+"""The pages of a project's settings and members."""
 
 from copy import copy
 from typing import Any
@@ -38,7 +38,7 @@ def _memberships_of(user) -> QuerySet[Membership]:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the settings and members of a project to its members. Owners change them."""
+    """Show the settings and members of a project to its members. Owners can change them."""
     if request.method != "POST":
         return settings_page(request, membership(request.user, slug))
     tab = request.POST.get("tab", "")
@@ -58,7 +58,9 @@ def _to_tab(slug: str, tab: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
-    """Archive a project for its owner, or make it active again, as the field `action` selects."""
+    """Archive a project or make it active again, depending on the field `action`. For owners
+    only.
+    """
     if request.method == "POST":
         archived = request.POST.get("action") != "unarchive"
         set_archived(project_for_owning(request.user, slug), archived, request.user)
@@ -69,7 +71,7 @@ def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
-    """Delete a project for its owner, who types its slug to confirm."""
+    """Delete a project. For owners only, who must enter its slug to confirm."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     project = project_for_owning(request.user, slug)
@@ -84,7 +86,7 @@ def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
-    """Invite a user by name, remove a member or change a role, as the field `action` selects."""
+    """Invite a user, remove a member or change a role, depending on the field `action`."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     project = project_for_managing(request.user, slug)
@@ -97,7 +99,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
         return settings_page(request, membership(request.user, slug), 400, member_form=error)
     if error:
         messages.error(request, error)
-    # Owners who have just left the project cannot see its settings.
+    # Owners who have just left the project cannot see its settings any more.
     still_member = _memberships_of(request.user).filter(project=project).exists()
     return _to_tab(slug, "members") if still_member else redirect("projects")
 
@@ -143,16 +145,16 @@ def settings_page(
     data: QueryDict | None = None,
     **overrides: Any,
 ) -> HttpResponse:
-    """Render the settings with new forms. `overrides` replaces context variables by name.
+    """Render the settings page with new forms. `overrides` replaces context variables by name.
 
-    `data` is what was posted from one tab, or from all if it names none.
+    `data` is the POST data of one tab, or of all tabs if it contains no tab.
     """
     project = member.project
     posted = data.get("tab", "") if data else None
     context = {
         "project": project,
         "membership": member,
-        # Copies: the page must not show the name from an invalid form as the project's.
+        # Copies, so that the page does not show the name of an invalid form as the project's name.
         "setting_forms": {
             tab: ProjectForm(data if posted in ("", tab) else None, instance=copy(project), tab=tab)
             for tab in dict.fromkeys(group[0] for group in SETTING_GROUPS)

@@ -19,9 +19,9 @@ from projects.models import Token
 @reauthentication_required(allow_get=True)
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
-    """Show the user's tokens. A POST creates one, whose secret only this response shows.
+    """Show the user's tokens. A POST request creates a token and shows its secret once.
 
-    Creating one needs the password or a second factor again.
+    To create a token, the user must confirm the password or second factor.
     """
     form = TokenForm(request.user, request.POST or None)
     if not form.is_valid():

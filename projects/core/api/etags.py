@@ -22,70 +22,72 @@ IF_MATCH = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     description=(
-        "The entity tag that you read, or for an object with a `version`, its number. If the "
-        "object was changed since then, the response is 412 and nothing is changed."
+        "The entity tag that you read, or the `version` of an object that has one. If the object "
+        "was changed since, the response is 412 and nothing is changed."
     ),
 )
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The entity tag that you read. If it still applies, the response is 304, empty.",
+    description="The entity tag that you read. While it is current, the response is an empty 304.",
 )
 
 
 def entity_tag(data: Mapping[str, Any]) -> str:
-    """Return the entity tag of a representation: its version, if it has one, and a digest."""
+    """Return the entity tag of a representation: its version if it has one, and a digest."""
     digest = hashlib.sha256(JSONRenderer().render(data)).hexdigest()[:16]
     return f'"{data["version"]}.{digest}"' if "version" in data else f'"{digest}"'
 
 
 def etag_header(version: int) -> dict[str, str]:
-    """Return the header for an object of `version` whose representation is not in the response."""
+    """Return the ETag header for an object whose representation is not part of the response."""
     return {"ETag": f'"{version}"'}
 
 
 def if_match_version(request) -> int | None:
-    """Return the version in If-Match, a number or an entity tag; None if any version will do.
+    """Return the version in If-Match, which is a number or an entity tag; None for any version.
 
-    Only the version is compared, because it rises with every change that an outdated request could
-    undo. Raises ParseError.
+    Only the version is compared, because it increases with every change that an outdated request
+    could undo. Raises ParseError.
     """
     header = request.headers.get("If-Match", "*").strip()
     if header == "*":
         return None
     match = re.fullmatch(r'(?:W/)?"(\d{1,9})(?:\.[0-9a-f]{16})?"|(\d{1,9})', header)
     if match is None:
-        raise ParseError('If-Match takes the version that was read, such as "3".')
+        raise ParseError('If-Match must be the version that you read, such as "3".')
     return int(match[1] or match[2])
 
 
 def is_conditional(request) -> bool:
-    """Return whether If-Match names a state, not only that the object exists."""
+    """Return whether If-Match names a state. `*` only requires that the object exists."""
     header: str = request.headers.get("If-Match", "*")
     return header.strip() != "*"
 
 
 def check_if_match(request, data: Mapping[str, Any]) -> None:
-    """Raise `StaleVersionError` unless If-Match names `data`, for objects without a version.
+    """Raise `StaleVersionError` unless If-Match names `data`. For objects without a version.
 
-    `data` must be the present representation. The caller locks it until the end of the transaction.
-    Raises ParseError for an invalid tag.
+    `data` must be the current representation, and the caller must lock the object until the end of
+    the transaction. Raises ParseError for an invalid tag.
     """
     if not is_conditional(request):
         return
     tags = parse_etags(request.headers["If-Match"])
     if not tags:
-        raise ParseError("If-Match takes the entity tag that was read.")
+        raise ParseError("If-Match must be the entity tag that you read.")
     if entity_tag(data) not in tags:
         raise StaleVersionError
 
 
 class ETagMixin:
-    """A detail view whose responses have an ETag, and are 304 if If-None-Match names it."""
+    """Adds an ETag to the responses of a detail view, and responds 304 if If-None-Match names
+    it.
+    """
 
     def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
-        """Return the present object, by the name that it has in the response to a stale version."""
+        """Return the current object, under its name in the response to a stale version."""
         return {}
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -100,7 +102,7 @@ class ETagMixin:
         data = getattr(response, "data", None)
         if not (status.is_success(response.status_code) and isinstance(data, Mapping)):
             return response
-        # The body of a deletion is a receipt, not a representation of the object.
+        # The response to a deletion is a receipt, not a representation of the object.
         if request.method == "DELETE":
             return response
         tag = response["ETag"] = entity_tag(data)

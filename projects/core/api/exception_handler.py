@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def handle_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Return the response to `exc`; None for exceptions that are errors of Strata itself."""
+    """Return the response to `exc`; None for unexpected exceptions, which are errors of Strata."""
     if is_deleted_meanwhile(exc):
         log.warning("row_deleted_meanwhile", exc_info=exc)
         exc = NotFoundError()
@@ -30,7 +30,7 @@ def handle_exception(exc: Exception, context: dict[str, Any]) -> Response | None
 
 
 def flatten_errors(errors: Any) -> dict[str, Any]:
-    """Return `errors` with a list of texts for each field.
+    """Return `errors` with a flat list of strings for each field.
 
     `{"ids": {1: ["No id."]}}` becomes `{"ids": ["1: No id."]}`.
     """

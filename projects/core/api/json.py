@@ -1,4 +1,4 @@
-"""The JSON of the REST API: parser, renderer and content negotiation."""
+"""JSON in the REST API: parser, renderer and content negotiation."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -10,7 +10,7 @@ from rest_framework.renderers import JSONRenderer
 
 
 class SafeJSONParser(JSONParser):
-    """A JSON parser that answers 400 to a body which is nested too deep to be read."""
+    """A JSON parser that responds 400 to a body that is nested too deeply."""
 
     def parse(
         self,
@@ -25,13 +25,13 @@ class SafeJSONParser(JSONParser):
 
 
 class SafeJSONRenderer(JSONRenderer):
-    """A JSON renderer that can return half a surrogate pair to its sender."""
+    """A JSON renderer that can also return unpaired surrogates, which a request may contain."""
 
     def render(self, data: Any, *rest: Any, **options: Any) -> bytes:
         try:
             return super().render(data, *rest, **options)
         except UnicodeEncodeError:
-            # Escaped, as in the request: UTF-8 has no such character.
+            # Escape it, like the request did, because UTF-8 cannot encode unpaired surrogates.
             self.ensure_ascii = True
             return super().render(data, *rest, **options)
 
@@ -39,8 +39,8 @@ class SafeJSONRenderer(JSONRenderer):
 class JSONOnlyNegotiation(DefaultContentNegotiation):
     """Content negotiation that always selects JSON, so that no request gets 406.
 
-    The few routes with files and event streams do not use renderers. This also leaves `?format=`
-    free for the routes.
+    The few routes with files and event streams do not use renderers. As a side effect, routes can
+    use the parameter `?format=`.
     """
 
     def select_renderer(self, request, renderers, format_suffix=None):

@@ -1,4 +1,4 @@
-"""Cursor pagination: {"next", "previous", "results"}."""
+"""Cursor pagination: responses have {"next", "previous", "results"}."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,22 +12,22 @@ Position = Callable[[str], object]
 
 
 class NewestFirstPagination(CursorPagination):
-    """By primary key: a UUIDv7 sorts by its creation time, so that pages never overlap.
+    """Sorts by primary key. UUIDv7 keys sort by creation time, so that pages never overlap.
 
-    `orderings` of a view maps each value of `?ordering=` to the type of a position in it; the
-    first is the default.
+    `orderings` of a view maps each value of `?ordering=` to the type of its cursor position. The
+    first value is the default.
     """
 
     ordering: str | tuple[str, ...] = "-id"
     page_size_query_param = "page_size"
     max_page_size = 200
-    # The type of a cursor's position, so that an invalid one answers 404.
+    # The type of a cursor position. An invalid position gets 404.
     position: Position = UUID
 
     def get_page_size(self, request: Request) -> int:
         value = request.query_params.get(self.page_size_query_param, "1")
         if not (value.isascii() and value.isdigit() and int(value[:9])):
-            raise ValidationError({self.page_size_query_param: ["A number from 1 to 200."]})
+            raise ValidationError({self.page_size_query_param: ["This must be from 1 to 200."]})
         size: int = super().get_page_size(request)
         return size
 
@@ -40,7 +40,7 @@ class NewestFirstPagination(CursorPagination):
         if ordering not in orderings:
             raise ValidationError({"ordering": [f"One of {', '.join(orderings)}."]})
         self.position = orderings[ordering]
-        # The key makes the order of equal rows definite.
+        # Add the primary key, so that rows with equal values have a fixed order.
         return (ordering, "-id" if ordering.startswith("-") else "id")
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ class NewestFirstPagination(CursorPagination):
         if orderings := getattr(view, "orderings", {}):
             schema = {"type": "string", "enum": [*orderings], "default": next(iter(orderings))}
             ordering = {"name": "ordering", "in": "query", "required": False, "schema": schema}
-            parameters.append(ordering | {"description": "With a hyphen: in descending order."})
+            parameters.append(ordering | {"description": "A hyphen before it reverses the order."})
         return parameters
 
     def decode_cursor(self, request: Request) -> Cursor | None:

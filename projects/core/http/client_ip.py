@@ -1,4 +1,4 @@
-"""The IP address of the client, behind trusted proxies."""
+"""The IP address of the client, taking trusted proxies into account."""
 
 import ipaddress
 import logging
@@ -7,16 +7,17 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import split_domain_port
 
-# The address for requests through a Unix socket, which have no address.
+# Used for requests through a Unix socket, which have no address.
 LOCALHOST = "127.0.0.1"
 
 log = logging.getLogger(__name__)
 
 
 def client_ip(request: HttpRequest) -> str:
-    """Return the client of the outermost trusted proxy (STRATA_TRUSTED_PROXIES), else the peer.
+    """Return the client of the outermost trusted proxy (STRATA_TRUSTED_PROXIES), otherwise the
+    peer.
 
-    A header with fewer entries than there are trusted proxies is ignored: the request did not pass
+    A header with fewer entries than trusted proxies is ignored: the request did not pass through
     all proxies, so its sender may have written every entry.
     """
     proxies: int = settings.ALLAUTH_TRUSTED_PROXY_COUNT
@@ -30,7 +31,7 @@ def client_ip(request: HttpRequest) -> str:
 
 
 def _address(text: str) -> str | None:
-    """Return the address in `text` in its normal form without port and zone; None if invalid."""
+    """Return the normalised address in `text`, without port and zone; None if it is invalid."""
     text = text.strip()
     host, port = split_domain_port(text)
     if port:

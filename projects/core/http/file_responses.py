@@ -13,7 +13,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class FileChunks:
-    """The chunks that `read` returns until it returns nothing. The response calls `close`."""
+    """Iterates over the results of `read` until one is empty. The response calls `close`."""
 
     def __init__(self, read: Callable[[], bytes], close: Callable[[], None] = lambda: None) -> None:
         self._read = read
@@ -27,7 +27,7 @@ class FileChunks:
 def stream_chunks(
     chunks: FileChunks, name: str, media_type: str, *, size: int | None = None, inline: bool = False
 ) -> StreamingHttpResponse:
-    """Return a response that sends `chunks` as a file called `name`, which is not cached."""
+    """Return a response that sends `chunks` as a file with this `name`. It must not be cached."""
     response = StreamingHttpResponse(chunks, content_type=media_type)
     response["Content-Disposition"] = content_disposition_header(not inline, name) or "inline"
     response["Cache-Control"] = "no-store"
@@ -37,6 +37,8 @@ def stream_chunks(
 
 
 def stream_file(file: IO[Any], name: str, media_type: str, **options: Any) -> StreamingHttpResponse:
-    """Return a response that sends `file` and then closes it. Options as in `stream_chunks`."""
+    """Return a response that sends `file` and then closes it. For the options, see
+    `stream_chunks`.
+    """
     chunks = FileChunks(partial(file.read, CHUNK_BYTES), file.close)
     return stream_chunks(chunks, name, media_type, **options)

@@ -1,7 +1,7 @@
-"""Absolute addresses of this server, for links that leave it: mail, invitations, API, MCP.
+"""Absolute URLs of this server, for use outside of its pages: mail, invitations, API, MCP.
 
-A separate module, because pages, allauth and MCP need it, and MCP requests do not pass the
-middleware.
+This is a separate module, because pages, django-allauth and MCP need it, and MCP requests do not
+pass through the middleware.
 """
 
 from functools import partial
@@ -13,10 +13,10 @@ from django.utils.deprecation import MiddlewareMixin
 
 
 def absolute_url(request: HttpRequest, location: str | None = None) -> str:
-    """Return the absolute address of `location`, by default of the request itself.
+    """Return the absolute URL of `location`, by default of the request itself.
 
-    With STRATA_URL, the host of the request is ignored, because a forged host would lead the reader
-    of a mail to another server or port. Without it, Django allows the hosts in ALLOWED_HOSTS.
+    With STRATA_URL, the host of the request is ignored, because a forged host would lead readers of
+    a mail to another server. Without it, Django permits only the hosts in ALLOWED_HOSTS.
     """
     if not settings.URL:
         return HttpRequest.build_absolute_uri(request, location)
@@ -25,7 +25,9 @@ def absolute_url(request: HttpRequest, location: str | None = None) -> str:
 
 
 class PublicUrlMiddleware(MiddlewareMixin):
-    """Makes `request.build_absolute_uri` return addresses below STRATA_URL, also for libraries."""
+    """Makes `request.build_absolute_uri` return URLs below STRATA_URL, even when libraries call
+    it.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
         vars(request)["build_absolute_uri"] = partial(absolute_url, request)

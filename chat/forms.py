@@ -13,8 +13,14 @@ from chat import attachments
 from chat.attachments import images
 from chat.conversations import messages
 from chat.conversations.messages import MAX_MESSAGE_CHARS
-from chat.conversations.sessions import clamp_history_limit, delete_session, update_session
+from chat.conversations.sessions import (
+    clamp_history_limit,
+    clean_tags,
+    delete_session,
+    update_session,
+)
 from chat.models import Message, Session, Visibility
+from projects.core.errors import InvalidInputError
 
 EMPTY_TEXT = _("Enter some text.")
 TEXT_TOO_LONG = _(
@@ -242,11 +248,23 @@ class BulkForm(forms.Form):
 
 
 class SessionActionsForm(forms.Form):
-    """Title, pin and archive. Each is optional: a missing field changes nothing."""
+    """Title, tags, pin and archive. Each is optional: a missing field changes nothing."""
 
     title = forms.CharField(label=_("Title"), required=False, max_length=200)
+    tags = forms.CharField(
+        label=_("Tags"),
+        required=False,
+        max_length=400,
+        help_text=_("Separated by commas, such as billing, release."),
+    )
     pinned = forms.NullBooleanField()
     archived = forms.NullBooleanField()
+
+    def clean_tags(self) -> list[str]:
+        try:
+            return clean_tags(self.cleaned_data["tags"].split(","))
+        except InvalidInputError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def changes(self) -> dict[str, Any]:
         """Return the submitted fields for `update_session`."""

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.views import attachments, bulk, imports, messages, notes, providers, sessions
+from chat.views import attachments, bulk, imports, messages, notes, providers, sessions, sharing
 
 urlpatterns = [
     path("models/", providers.model_page, name="models"),
@@ -26,6 +26,8 @@ urlpatterns = [
     ),
     path("projects/<slug:slug>/chats/<uuid:pk>/edit/", sessions.update, name="session-edit"),
     path("projects/<slug:slug>/chats/<uuid:pk>/keep/", sessions.organise, name="session-keep"),
+    path("projects/<slug:slug>/chats/<uuid:pk>/share/", sharing.share_link, name="session-share"),
+    path("projects/<slug:slug>/shared/<str:key>/", sharing.shared_chat, name="shared-chat"),
     path("projects/<slug:slug>/chats/<uuid:pk>/reopen/", sessions.reopen, name="session-reopen"),
     path(
         "projects/<slug:slug>/chats/<uuid:pk>/events/",

@@ -18,7 +18,14 @@ from chat.attachments import attachments_by_message, attachments_of
 from chat.conversations.edits import MAX_EMOJI_CHARS
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.conversations.read_state import MessageRelations, message_relations, relations_of
-from chat.conversations.sessions import clamp_history_limit, create_session, update_session
+from chat.conversations.sessions import (
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    clamp_history_limit,
+    clean_tags,
+    create_session,
+    update_session,
+)
 from chat.importers.base import plausible_time
 from chat.models import Message, MessageRevision, Role, Session
 from chat.providers.catalogue import check_model
@@ -53,6 +60,9 @@ class SessionSerializer(serializers.ModelSerializer):
         help_text="Maximum number of messages in the prompt, 50–1000. Null: the project's setting.",
     )
     archived = ArchivedField(required=False, help_text="Hidden from lists, but not deleted.")
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_TAG_CHARS), required=False, max_length=MAX_TAGS
+    )
     message_count = serializers.IntegerField(read_only=True)
     unsummarized_count = serializers.IntegerField(
         read_only=True, default=0, help_text="Number of messages that no summary covers yet."
@@ -76,6 +86,7 @@ class SessionSerializer(serializers.ModelSerializer):
             "status",
             "pinned",
             "archived",
+            "tags",
             "version",
             "message_count",
             "unsummarized_count",
@@ -90,6 +101,9 @@ class SessionSerializer(serializers.ModelSerializer):
         if self.instance is None or name != self.instance.chat_model:
             check_model(project, name, field="chat_model")
         return name
+
+    def validate_tags(self, tags: list[str]) -> list[str]:
+        return clean_tags(tags)
 
     def validate_history_limit(self, limit: int | None) -> int | None:
         return clamp_history_limit(limit)

@@ -22,6 +22,7 @@ from chat.api.serializers import ForkSerializer, SessionSerializer
 from chat.conversations import edits
 from chat.conversations.search import MAX_QUERY_CHARS, search_sessions
 from chat.conversations.sessions import (
+    MAX_TAG_CHARS,
     delete_session,
     restore_session,
     update_session,
@@ -61,8 +62,8 @@ def repeat_response(view, request, created) -> Response:
 
 class SessionFilter(filters.FilterSet):
     """`archived`: true returns only archived sessions, false only the others. `q`: words in the
-    title or in messages. `kind`: chats (default) or sessions of notes. `since` and `until`: the
-    time of the last activity.
+    title or in messages. `tag`: one of the tags. `kind`: chats (default) or sessions of notes.
+    `since` and `until`: the time of the last activity.
     """
 
     archived = FlagFilter("archived_at", lookup_expr="isnull", exclude=True)
@@ -74,6 +75,7 @@ class SessionFilter(filters.FilterSet):
     since = MomentFilter("last_activity_at", "gte")
     until = MomentFilter("last_activity_at", "lt", help_text="Exclusive.")
     q = filters.CharFilter(method="search", max_length=MAX_QUERY_CHARS)
+    tag = filters.CharFilter(method="tagged", max_length=MAX_TAG_CHARS)
     kind = filters.ChoiceFilter(choices=SessionKind.choices)
 
     def filter_queryset(self, queryset: QuerySet[Session]) -> QuerySet[Session]:
@@ -83,6 +85,9 @@ class SessionFilter(filters.FilterSet):
 
     def search(self, sessions: QuerySet[Session], name: str, words: str) -> QuerySet[Session]:
         return search_sessions(sessions, words)
+
+    def tagged(self, sessions: QuerySet[Session], name: str, tag: str) -> QuerySet[Session]:
+        return sessions.filter(tags__contains=[tag])
 
 
 class SessionListView(generics.ListCreateAPIView):

@@ -256,6 +256,7 @@ def fork(message: Message, user) -> Session:
         chat_model=origin.chat_model,
         temperature=origin.temperature,
         reasoning_effort=origin.reasoning_effort,
+        tags=origin.tags,
     )
     drafts = [
         Message(

@@ -14,6 +14,8 @@ from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, TEXT_VECTOR
 MAX_QUERY_CHARS = 200
 MAX_QUERY_WORDS = 16
 EXCERPT_CHARS = 160
+# The chats of which the list of tags is made.
+MAX_TAGGED = 500
 _MARKDOWN = re.compile(r"[*`#>|]+|-{3,}|__+")
 
 
@@ -28,11 +30,19 @@ class SessionExcerpt:
 def search_sessions(sessions: QuerySet[Session], query: str) -> QuerySet[Session]:
     """Filter by `query` in the title, or all its words in one visible message.
 
-    The last word may be a prefix.
+    The last word may be a prefix. `query` may also be a tag.
     """
     messages = _search_visible(query).filter(session__in=sessions.order_by().values("pk"))
     in_messages = Q(pk__in=messages.values("session"))
-    return sessions.filter(Q(title__icontains=query.strip()) | in_messages)
+    tagged = Q(tags__contains=[query.strip().removeprefix("#")])
+    return sessions.filter(Q(title__icontains=query.strip()) | tagged | in_messages)
+
+
+def used_tags(sessions: QuerySet[Session]) -> list[str]:
+    """Return the tags of the newest MAX_TAGGED tagged sessions, in alphabetical order."""
+    tagged = sessions.exclude(tags=[]).order_by("-last_activity_at", "-id")
+    lists = tagged.values_list("tags", flat=True)[:MAX_TAGGED]
+    return sorted({tag for tags in lists for tag in tags}, key=str.casefold)
 
 
 def _search_visible(query: str) -> QuerySet[Message]:

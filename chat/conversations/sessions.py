@@ -1,6 +1,8 @@
-"""Sessions: settings, closing, deletion that can be undone, and annotations for lists."""
+"""Sessions: settings, tags, links for members, closing, deletion, and annotations for lists."""
 
+from collections.abc import Iterable
 from datetime import timedelta
+from secrets import token_urlsafe
 from typing import Any
 from uuid import UUID
 
@@ -9,9 +11,11 @@ from django.db import transaction
 from django.db.models import (
     Count,
     DurationField,
+    Exists,
     ExpressionWrapper,
     F,
     OuterRef,
+    Q,
     QuerySet,
     Subquery,
     TextField,
@@ -21,6 +25,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
 
 from chat.models import Message, Role, Session
 from chat.models.sessions import HISTORY_LIMITS, SessionStatus, Visibility
@@ -32,7 +37,8 @@ from chat.signals import (
     session_made_private,
     session_restored,
 )
-from projects.core.errors import StaleVersionError
+from projects.core.errors import InvalidInputError, StaleVersionError
+from projects.core.text import storable
 from projects.models import Project
 
 # The time in which a deleted session can be restored.
@@ -40,6 +46,9 @@ UNDO_WINDOW = timedelta(minutes=10)
 # The maximum number of sessions that one run closes. The next run continues.
 CLOSE_BATCH_SIZE = 500
 PURGE_BATCH_SIZE = 1_000
+MAX_TAGS = 10
+MAX_TAG_CHARS = 30
+SHARE_KEY_BYTES = 24
 
 
 def clamp_history_limit(limit: int | None) -> int | None:
@@ -91,6 +100,48 @@ def update_session(
     return session
 
 
+def clean_tags(tags: Iterable[str]) -> list[str]:
+    """Return the tags without spaces around them, empty ones and repetitions, in their order.
+
+    Raises InvalidInputError for more than MAX_TAGS, and for a tag of more than MAX_TAG_CHARS.
+    """
+    found = {
+        tag.casefold(): tag for it in tags if (tag := " ".join(storable(it).split()).strip("#"))
+    }
+    if len(found) > MAX_TAGS or any(len(tag) > MAX_TAG_CHARS for tag in found.values()):
+        message = _("A chat can have %(tags)s tags of at most %(chars)s characters.")
+        limits = {"tags": MAX_TAGS, "chars": MAX_TAG_CHARS}
+        raise InvalidInputError(message % limits, field="tags")
+    return list(found.values())
+
+
+def share(session: Session) -> str:
+    """Return the key of the link to `session`, which is new if there is none."""
+    rows = Session.objects.filter(pk=session.pk)
+    rows.filter(share_key="").update(share_key=token_urlsafe(SHARE_KEY_BYTES))
+    session.share_key = rows.values_list("share_key", flat=True).get()
+    return session.share_key
+
+
+def unshare(session: Session) -> None:
+    """Revoke the link to `session`."""
+    Session.objects.filter(pk=session.pk).update(share_key="")
+    session.share_key = ""
+
+
+def shared_session(project: Project, key: str) -> Session | None:
+    """Return the chat of `project` with the link `key`, or None.
+
+    The link to a private chat ends when its creator leaves the project.
+    """
+    if not key:
+        return None
+    rows = Session.objects.not_deleted().chats().filter(project=project, share_key=key)
+    creator_is_member = Exists(project.memberships.filter(user=OuterRef("creator")))
+    rows = rows.filter(Q(visibility=Visibility.PROJECT) | creator_is_member)
+    return rows.select_related("project", "creator").first()
+
+
 def _check_version(locked: Session, version: int | None) -> None:
     if version not in (None, locked.version):
         raise StaleVersionError
@@ -102,6 +153,11 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
     archived = columns.pop("archived", None)
     if archived is not None and archived != (session.archived_at is not None):
         columns["archived_at"] = timezone.now() if archived else None
+    if "tags" in columns:
+        columns["tags"] = clean_tags(columns["tags"])
+    if columns.get("visibility") == Visibility.PRIVATE != session.visibility:
+        # A chat that is made private is for its creator until it is shared anew.
+        columns["share_key"] = ""
     if "history_limit" in columns:
         columns["history_limit"] = clamp_history_limit(columns["history_limit"])
     if columns.get("title", session.title) != session.title:

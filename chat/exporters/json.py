@@ -27,7 +27,7 @@ VERSION = 1
 # Columns that are exported under their own names, unchanged.
 SESSION_COLUMNS = (
     *("kind", "title", "visibility", "remembered", "status"),
-    *("title_by_hand", "pinned", "history_limit"),
+    *("title_by_hand", "pinned", "history_limit", "tags"),
     *("chat_model", "temperature", "reasoning_effort"),
 )
 MESSAGE_COLUMNS = (

@@ -134,6 +134,7 @@ class ImportedSession:
     chat_model: str = ""
     temperature: float | None = None
     reasoning_effort: str = ""
+    tags: list[str] = field(default_factory=list)
 
 
 @dataclass

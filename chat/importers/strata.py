@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
+from chat.conversations.sessions import clean_tags
 from chat.exporters.json import FORMAT, VERSION
 from chat.importers.base import (
     ImportedFile,
@@ -44,6 +45,7 @@ from chat.models import (
     Visibility,
 )
 from chat.prompt.types import load_lookups, load_tool_calls
+from projects.core.errors import InvalidInputError
 from projects.core.text import storable
 from projects.models import validate_model_name
 
@@ -158,7 +160,16 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
         chat_model=_model_name(session),
         temperature=_temperature(session),
         reasoning_effort=_one_of(ReasoningEffort.values, session, "reasoning_effort", ""),
+        tags=_tags(session),
     )
+
+
+def _tags(session: JSONObject) -> list[str]:
+    value = session.get("tags")
+    try:
+        return clean_tags(filter(None, map(str, value if isinstance(value, list) else [])))
+    except InvalidInputError:
+        return []
 
 
 def _model_name(session: JSONObject) -> str:

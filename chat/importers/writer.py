@@ -176,6 +176,7 @@ class ImportWriter:
             chat_model=conversation.chat_model,
             temperature=conversation.temperature,
             reasoning_effort=conversation.reasoning_effort,
+            tags=conversation.tags,
             visibility=conversation.visibility,
             status=conversation.status,
             remembered=conversation.remembered,

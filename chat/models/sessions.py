@@ -62,6 +62,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def notes(self) -> "SessionQuerySet":
         return self.filter(kind=SessionKind.NOTES)
 
+    def with_tag(self, tag: str) -> "SessionQuerySet":
+        return self.filter(tags__contains=[tag])
+
     def newest_first(self) -> "SessionQuerySet":
         return self.order_by("-last_activity_at", "-id")
 
@@ -121,6 +124,20 @@ class Session(ProjectScopedModel):
     )
     reasoning_effort = models.CharField(
         max_length=10, blank=True, default="", db_default="", choices=ReasoningEffort.choices
+    )
+    tags = models.JSONField(
+        default=list,
+        blank=True,
+        db_default=models.Value([], models.JSONField()),
+        help_text="Words by which people group chats.",
+    )
+    share_key = models.CharField(
+        max_length=43,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The key of the link by which all members may read the chat. Empty: no link.",
     )
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     version = models.PositiveIntegerField(default=0, editable=False)

@@ -164,14 +164,18 @@ def update(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Rename, pin or archive a chat from a list, and return to the list.
+    """Rename, tag, pin or archive a chat from a list, and return to the list.
 
     `?part` returns only the menu.
     """
     chat_session = permissions.session_for_managing(request.user, pk, slug=slug)
     data = request.POST if request.method == "POST" else None
-    # Ids that differ from those of other forms on the page.
-    form = SessionActionsForm(data, initial={"title": chat_session.title}, auto_id="keep_%s")
+    # The ids differ from those of the other forms on the page.
+    form = SessionActionsForm(
+        data,
+        initial={"title": chat_session.title, "tags": ", ".join(chat_session.tags)},
+        auto_id="keep_%s",
+    )
     back = request.POST.get("back") or request.headers.get("referer", "")
     is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
     if not is_ours or "/keep/" in back:
@@ -240,10 +244,13 @@ def _render_project(
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
     archived = "archived" in request.GET
     chats = permissions.sessions_for(request.user).chats().filter(project=member.project)
+    tag = request.GET.get("tag", "").replace("\0", "")
     if query:
         listed = search.search_sessions(chats, query)
     else:
         listed = chats.filter(archived_at__isnull=not archived)
+    if tag:
+        listed = listed.filter(tags__contains=[tag])
     ordered = listed.select_related("creator").order_by("-pinned", "-last_activity_at", "-id")
     page = Paginator(ordered, CHATS_PER_PAGE).get_page(request.GET.get("page"))
     excerpts = search.excerpts(page, query) if query else {}
@@ -265,6 +272,8 @@ def _render_project(
         if query
         else [],
         "archived": archived,
+        "tag": tag,
+        "tags": search.used_tags(chats),
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,
         "just_deleted": just_deleted,

@@ -115,7 +115,7 @@ def write_table(
             if not instance.is_final:
                 row["status"] = Status.INTERRUPTED
         if instance.pk in unreadable:
-            row |= {"title": "", "head": None}
+            row |= {"title": "", "head": None, "tags": []}
         lines.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         count += 1
     return count

@@ -182,7 +182,7 @@ def rows_of_messages(model: type[Model]) -> Callable[[ExportScope], QuerySet]:
 
 LEASE_COLUMNS = ("lease_holder", "lease_until", "failures", "next_try_at", "last_error")
 TABLES = (
-    ExportTable("sessions", Session, ExportScope.sessions, ("deleted_at",)),
+    ExportTable("sessions", Session, ExportScope.sessions, ("deleted_at", "share_key")),
     ExportTable("messages", Message, ExportScope.messages, ("stop_requested", "heartbeat_at")),
     ExportTable("revisions", MessageRevision, rows_of_messages(MessageRevision)),
     ExportTable("reactions", Reaction, rows_of_messages(Reaction), owners=("user",)),

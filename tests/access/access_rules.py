@@ -239,6 +239,8 @@ PAGES = {
     "session-remember": form(),
     "session-clear": form(),
     "session-delete": form(),
+    "session-share": write(shut=("GET",)),
+    "shared-chat": read(values={"key": "link"}),
     "session-restore": write(values={"pk": "deleted_session"}),
     "session-export": read(),
     "webhooks": form(OWNERS),

@@ -144,6 +144,8 @@ ACTIONS = [
 # Pages of the browser's own: what it begins with. So are those of accounts: who sits before it.
 OF_THE_BROWSER = {
     "server-costs",
+    "session-share",
+    "shared-chat",
     "set_language",
     "welcome",
     "models",

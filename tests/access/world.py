@@ -78,7 +78,10 @@ class World(SimpleNamespace):
 
     def _talk(self) -> None:
         project, editor = self.project, self.editor
-        self.session = Session.objects.create(project=project, creator=editor, title="Cutover")
+        self.session = Session.objects.create(
+            project=project, creator=editor, title="Cutover", share_key="key-of-the-link"
+        )
+        self.link = SimpleNamespace(pk=self.session.share_key)
         self.deleted_session = Session.objects.create(
             project=project, creator=editor, deleted_at=timezone.now()
         )

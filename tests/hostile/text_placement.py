@@ -23,7 +23,7 @@ KEPT = (
     *("granularity", "period_key", "related", "reason", "receipt", "text_hash", "fingerprint"),
     *("zone", "sources_hash", "state", "topic", "salt", "previous_salt", "data", "language"),
     *("source_key", "pieces", "terms", "included", "left_out", "embedder", "tool_calls", "lookups"),
-    *("role_before", "role_after"),
+    *("role_before", "role_after", "share_key"),
 )
 KEPT_OF = {
     (Fact, "subject"): False,

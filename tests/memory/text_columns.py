@@ -55,7 +55,8 @@ NO_USER_TEXT: dict[type[Model], tuple[str, ...]] = {
     IdempotencyKey: ("key", "request", "made"),
     Bucket: ("subject",),
     Invitation: ("digest", "username"),
-    Session: ("chat_model",),
+    # Words that people give to chats, and the key of a link.
+    Session: ("chat_model", "tags", "share_key"),
     Message: ("model",),
     Attachment: ("media_type", "sha256"),
     # The file is deleted when the import ends.

@@ -1,0 +1,58 @@
+"""Links by which every member of a project may read a chat, also a private one."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from chat import permissions
+from chat.conversations.sessions import share, shared_session, unshare
+from chat.links import session_url
+from chat.models import Message
+from projects.permissions import membership
+
+# The page shows the last messages of a longer chat.
+MAX_SHOWN = 300
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def share_link(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Create the link of a chat, or revoke it with `action=revoke`, and show it."""
+    chat_session = permissions.require_chat(
+        permissions.session_for_managing(request.user, pk, slug=slug)
+    )
+    if request.method == "GET":
+        return redirect(session_url(chat_session))
+    if request.POST.get("action") == "revoke":
+        unshare(chat_session)
+        messages.success(request, _("The link no longer works."))
+        return redirect(session_url(chat_session))
+    share(chat_session)
+    return redirect("shared-chat", slug, chat_session.share_key)
+
+
+@login_required
+@require_GET
+def shared_chat(request: HttpRequest, slug: str, key: str) -> HttpResponse:
+    """Show the chat of a link, without forms, to a member of its project."""
+    member = membership(request.user, slug)
+    chat_session = shared_session(member.project, key)
+    if chat_session is None:
+        raise Http404(_("This link does not work, or no longer works."))
+    rows = Message.objects.select_related("author")
+    shown = rows.path_to(chat_session, chat_session.head_id, MAX_SHOWN)
+    context = {
+        "project": member.project,
+        "membership": member,
+        "shared": chat_session,
+        "shown": [message for message in shown if message.is_final and not message.deleted_at],
+        "may_manage": permissions.may_manage(member, chat_session),
+    }
+    with timezone.override(member.project.zone):
+        response = render(request, "chat/shared.html", context)
+    response["X-Robots-Tag"] = "noindex"
+    return response

@@ -1,4 +1,4 @@
-"""Strata's settings, and what the server as a whole needs."""
+"""Strata's settings, and the parts that concern the whole server."""
 
 __version__ = "0.2.0"
 

@@ -6,9 +6,9 @@ from django.db.models.signals import post_migrate, pre_migrate
 
 from config.observability.metrics import multiprocess
 
-# Before any app creates a metric.
+# Set before any app creates a metric.
 if settings.METRICS_DIR:
-    # prometheus_client reads the variable.
+    # prometheus_client reads this environment variable.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(settings.METRICS_DIR)
     multiprocess.share(settings.METRICS_DIR)
 

@@ -1,4 +1,4 @@
-"""ASGI entry point: Django, and the MCP server, which is a separate ASGI application."""
+"""ASGI entry point: routes requests to Django or to the MCP server, another ASGI application."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, bo
 from config.http.middleware import observe_asgi_request
 from config.runtime import preload, watchdog
 
-# After this time a thread yields the interpreter to a waiting thread. With Python's default of
-# 0.005 each database response waits that long for the thread that streams replies.
+# The maximum time that a thread keeps the interpreter while another waits for it. With Python's
+# default of 0.005, each database response would wait that long for the thread that streams replies.
 SWITCH_INTERVAL_S = 0.001
 
-# The ends of the paths of requests that a reply may follow, in pages and APIs.
+# The last parts of paths to which the response may be a reply, in pages and APIs.
 REPLY_PATHS = ("/messages", "/regenerate", "/rerun", "/chat/completions")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -35,8 +35,8 @@ with preload.garbage_collection_paused():
 class SingleThreadHandler(ASGIHandler):
     """ASGI handler that runs the middleware and the view of a request in one thread.
 
-    Django's own handler changes threads at each step of each middleware, which together takes
-    longer than many views.
+    Django's own handler switches between threads at each step of each middleware. The switches
+    together take longer than many views.
     """
 
     _middleware_chain: Any
@@ -62,7 +62,7 @@ django_application = SingleThreadHandler()
 
 @contextmanager
 def _observed(view: str, route: str, scope: Scope, send: Send) -> Iterator[Send]:
-    """Log, measure and trace a response that Django does not send."""
+    """Log, measure and trace a response that does not come from Django."""
     with (
         _traced(route, scope) as trace,
         observe_asgi_request(view, route, scope) as add_request_id,
@@ -78,14 +78,14 @@ def _observed(view: str, route: str, scope: Scope, send: Send) -> Iterator[Send]
 def _traced(route: str, scope: Scope) -> AbstractContextManager[Callable[[Any], None]]:
     if not settings.TRACES:
         return nullcontext(lambda message: None)
-    # Imported here because its packages are optional.
+    # Imported on demand, because its packages are optional.
     from config.observability.tracing import trace_asgi_request
 
     return trace_asgi_request(route, scope)
 
 
 def _mcp_application() -> Any:
-    # Imported at the first request: the SDK takes a second, and the middleware needs Django.
+    # Imported at the first request, because the SDK takes a second and the middleware needs Django.
     from config.http.asgi_middleware import SecurityASGIMiddleware
     from memory.api.mcp import server
 
@@ -93,7 +93,7 @@ def _mcp_application() -> Any:
 
 
 async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send /mcp to the MCP server, and all other requests to Django."""
+    """Pass /mcp to the MCP server, and all other requests to Django."""
     preload.start()
     path = scope.get("path", "").rstrip("/")
     if scope["type"] == "http" and path == "/mcp":
@@ -105,7 +105,7 @@ async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def refuse_body(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request whose body is too large, without Django."""
+    """Respond to a request whose body is too large, without calling Django."""
     from config.http.asgi_middleware import SecurityASGIMiddleware
 
     with _observed("none", "none", scope, send) as observed_send:

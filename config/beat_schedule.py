@@ -1,9 +1,9 @@
-"""The beat schedule: the tasks that run periodically, and how often.
+"""The beat schedule: the periodic tasks and their periods.
 
-The schedule that beat follows is in the database, where operators change it under **Admin →
-Periodic tasks**. `migrate` adds a row for each task of `BEAT_SCHEDULE` that has none and leaves
-existing rows as they are, so changed periods and disabled tasks stay. A deleted row comes back. A
-changed period in this file applies to new databases only; others need a migration.
+The schedule is stored in the database, where administrators can change it under **Admin → Periodic
+tasks**. `migrate` adds the missing tasks of `BEAT_SCHEDULE` and does not change existing rows.
+Therefore changed periods and disabled tasks are kept, but a deleted row is added again. Changing a
+period in this file only affects new databases; existing databases need a migration.
 """
 
 from typing import Any
@@ -24,15 +24,16 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     "Removal of expired keys and rates": ("projects.tasks.clear", 1, "hours"),
     "Webhook deliveries": ("memory.tasks.run_deliveries", 20, "seconds"),
     "Clearing of the webhook log": ("memory.tasks.clear_deliveries", 1, "hours"),
-    # Only processes of version 0.1 need it.
+    # Only needed by processes of version 0.1.
     "Heartbeat of version 0.1": ("config.tasks.heartbeat", 20, "seconds"),
 }
-# A beat that stood still sends an overdue task once; after this time a worker drops it.
+# The time after which a worker drops a task, in seconds. A beat that was stopped sends each overdue
+# task once.
 EXPIRE_S = 120
 
 
 def add_missing_tasks(apps: Any, **_: Any) -> None:
-    """Receive `post_migrate`: add the rows of tasks that have none."""
+    """Receive `post_migrate`: add a row for each task that has none."""
     try:
         PeriodicTask = apps.get_model("django_celery_beat", "PeriodicTask")
     except LookupError:

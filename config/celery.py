@@ -1,4 +1,4 @@
-"""The Celery application. Tasks live in each app's tasks.py; schedules live in the database."""
+"""The Celery application. Tasks are in the tasks.py of each app, schedules in the database."""
 
 import os
 from typing import Any
@@ -25,7 +25,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.steps["consumer"].add("config.health.heartbeats:HeartbeatStep")
 
-# Log lines of a task carry its id and name, and the id of the request that enqueued it.
+# Adds the task's id and name, and the id of the request that enqueued it, to the task's log lines.
 _structlog_receiver = CeleryReceiver()
 _structlog_receiver.connect_worker_signals()
 
@@ -37,4 +37,6 @@ def _bind_task_name(task: Any, **_: Any) -> None:
 
 @setup_logging.connect
 def _keep_django_logging(**_: Any) -> None:
-    """Receive `setup_logging`, which keeps Celery from configuring logging itself."""
+    """Receive `setup_logging`. Because of this receiver, Celery does not configure logging
+    itself.
+    """

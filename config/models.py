@@ -1,4 +1,4 @@
-"""Heartbeats of background processes, the leader among the beats, and crashed tasks."""
+"""Models of background processes: heartbeats, the leading beat, and crashed tasks."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -9,9 +9,9 @@ from django.db.models.functions import Now
 
 
 class Heartbeat(models.Model):
-    """The last time at which a component was alive, by the database's clock.
+    """The last time at which a component was alive, by the database clock.
 
-    A component is `worker`, `beat`, or `queue:NAME` for a queue that a worker consumes.
+    A component is `worker`, `beat`, or `queue:NAME` for a queue that some worker consumes.
     """
 
     part = models.CharField(primary_key=True, max_length=20)
@@ -26,20 +26,21 @@ class LeadershipQuerySet(models.QuerySet):
         return self.filter(holder=holder, until__gt=Now())
 
     def claimable_by(self, holder: UUID, lease: timedelta) -> "LeadershipQuerySet":
-        """Filter roles that are free, expired or held by `holder`.
+        """Return the roles that `holder` can claim: free or expired roles, and those that it holds.
 
-        A lease that ends further ahead than `lease` is ignored: the database's clock was set back.
+        A lease that ends more than `lease` in the future is ignored, because the database clock was
+        set back.
         """
         expired = Q(until__isnull=True) | Q(until__lte=Now()) | Q(until__gt=Now() + lease)
         return self.filter(expired | Q(holder=holder))
 
 
 class Leadership(models.Model):
-    """The process that holds a role which only one may have, until its lease expires."""
+    """A role that only one process can have. It keeps the role until its lease expires."""
 
     role = models.CharField(primary_key=True, max_length=20)
     holder = models.UUIDField(null=True)
-    # Machine and process id, for people.
+    # Host name and process id, shown to administrators.
     name = models.CharField(max_length=200, blank=True)
     until = models.DateTimeField(null=True)
 
@@ -49,19 +50,19 @@ class Leadership(models.Model):
         return self.role
 
 
-# A task without arguments serves all projects, so it is only paused.
+# A task without arguments is only paused for this time, because it serves all projects.
 CRASH_PAUSE = timedelta(minutes=10)
 
 
 class CrashedTaskQuerySet(models.QuerySet):
     def set_aside(self) -> "CrashedTaskQuerySet":
-        """Filter tasks that must not run."""
+        """Return the tasks that must not run."""
         paused = Q(last_crash_at__gt=Now() - CRASH_PAUSE)
         return self.filter(~Q(args=[], kwargs={}) | paused, set_aside_at__isnull=False)
 
 
 class CrashedTask(models.Model):
-    """A task, with its arguments, whose worker process died while it ran.
+    """A task, with its arguments, during which the worker process died.
 
     The arguments are ids.
     """

@@ -1,4 +1,4 @@
-"""The heartbeat task of version 0.1, whose processes report in no other way."""
+"""The heartbeat task of version 0.1, whose processes have no other heartbeats."""
 
 from celery import shared_task
 
@@ -7,5 +7,5 @@ from config.health import heartbeats
 
 @shared_task(expires=60)
 def heartbeat() -> None:
-    """Record that beat sent this task and a worker ran it. Runs every twenty seconds."""
+    """Record that beat has sent this task and a worker has run it. Runs every twenty seconds."""
     heartbeats.record(["beat", "worker"])

@@ -1,4 +1,4 @@
-"""All URLs. They are a public interface and must not change."""
+"""The root URL configuration. URLs are a public interface and must not change."""
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
@@ -16,14 +16,14 @@ from config.observability.metrics.views import metrics
 
 handler400 = bad_request
 handler500 = server_error
-# The admin uses allauth's login, with its second factor and rate limits.
+# Replace the admin's login by allauth's, which has second factors and rate limits.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 api = [
     path("", include("projects.api.urls")),
     path("", include("chat.api.routes")),
     path("", include("memory.api.urls")),
-    # Answers in YAML or JSON, as the client accepts.
+    # Responds in YAML or JSON, depending on the Accept header.
     path(
         "schema/",
         SpectacularAPIView.as_view(content_negotiation_class=DefaultContentNegotiation),

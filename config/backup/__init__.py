@@ -1,4 +1,4 @@
-"""Backup and restore: the database and the files at one moment, in one tar file.
+"""Backup and restore: the database and the files, as of one moment, in one tar file.
 
 files/…             the files that rows refer to: images, and files that wait to be imported
 database/00000…     the output of pg_dump in pieces; concatenated, pg_restore can read it

@@ -1,4 +1,4 @@
-"""The backup file: written as a stream, and verified as a whole before any of it is used."""
+"""The backup file: written as a stream. It is verified completely before any of it is used."""
 
 import hashlib
 import io
@@ -21,11 +21,11 @@ MAX_MANIFEST_BYTES = 100 * 2**20
 
 
 class InvalidBackupError(InvalidInputError):
-    """The file is not a backup, is incomplete, or is damaged."""
+    """The file is not a backup, or it is incomplete or damaged."""
 
 
 class BackupWriter:
-    """Writes a backup to `file`, which need not be seekable."""
+    """Writes a backup to `file`, which does not have to be seekable."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._tar = tarfile.open(  # noqa: SIM115
@@ -34,7 +34,7 @@ class BackupWriter:
         self._sums = TemporaryFile()  # noqa: SIM115
 
     def add(self, name: str, size: int, source: IO[bytes]) -> None:
-        """Add the `size` bytes of `source`. Raises `OSError` if there are fewer."""
+        """Add `size` bytes from `source`. Raises `OSError` if `source` has fewer bytes."""
         reader = HashingReader(source)
         self._write(name, size, reader)
         self._sums.write(f"{reader.hexdigest()}  {name}\n".encode())
@@ -56,7 +56,7 @@ class BackupWriter:
 
 
 class HashingReader:
-    """A file that computes the digest of the bytes that are read from it."""
+    """A file that computes the checksum of the bytes that are read from it."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._digest = source, hashlib.sha256()
@@ -71,7 +71,9 @@ class HashingReader:
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """Read a whole backup and return its manifest. Raises `InvalidBackupError` and `OSError`."""
+    """Read and verify a whole backup. Return its manifest. Raises `InvalidBackupError` and
+    `OSError`.
+    """
     manifest: dict[str, Any] = {}
     is_complete = False
     with _tar_errors_translated(path), TemporaryFile() as sums:
@@ -96,7 +98,7 @@ def verify(path: Path) -> dict[str, Any]:
 
 
 def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the members of a backup in order. Read each before the next.
+    """Yield the members of a backup in order. Each must be read before the next.
 
     Raises `InvalidBackupError` and `TarError`.
     """
@@ -131,7 +133,7 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _compare_sums(path: Path, computed: IO[bytes], stored: IO[bytes]) -> None:
-    """Compare the checksums line by line, because there may be millions. Raises
+    """Compare the checksums line by line, because there may be millions of them. Raises
     `InvalidBackupError`.
     """
     computed.seek(0)

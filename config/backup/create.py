@@ -18,9 +18,9 @@ from config.backup.file_stores import LEFT_OUT
 from config.backup.pg_tools import BackupError
 from config.backup.snapshot import DatabaseSnapshot, take_snapshot
 
-# The bytes of a dump in memory at a time.
+# The number of bytes of a dump that are in memory at a time.
 CHUNK_BYTES = 8 * 2**20
-# The broker's schema holds messages that only wake workers. Extensions are created by name.
+# The broker's schema is left out, because its messages only wake workers. Extensions are named.
 DUMP_OPTIONS = (
     *("--format=custom", "--compress=gzip:1", "--no-owner", "--no-privileges", "--no-tablespaces"),
     *("--no-publications", "--no-subscriptions", "--no-security-labels"),
@@ -31,11 +31,11 @@ DUMP_OPTIONS = (
 def create_backup(
     file: IO[bytes], warn: Callable[[str], None], with_files: bool = True
 ) -> dict[str, Any]:
-    """Write a backup of the present moment to `file`, and return its manifest.
+    """Write a backup of the current state to `file`, and return its manifest.
 
-    Later changes are not included. Raises `BackupError` and `OSError`.
+    Changes during the backup are not included. Raises `BackupError` and `OSError`.
     """
-    # The file must exist for a restore, even if nothing was ever forgotten.
+    # A restore requires this file, even if nothing has ever been forgotten.
     settings.TOMBSTONES.touch(mode=0o600)
     with take_snapshot(with_files) as snapshot:
         manifest = _manifest(snapshot)
@@ -74,7 +74,7 @@ def _manifest(snapshot: DatabaseSnapshot) -> dict[str, Any]:
 
 
 def secret_key_fingerprint() -> str:
-    """Return a value that changes with the secret key and does not reveal it."""
+    """Return a fingerprint of the secret key. It does not reveal the key."""
     mac = salted_hmac("config.backup", "of the secret key", algorithm="sha256").digest()
     return hashlib.sha256(mac).hexdigest()[:16]
 
@@ -92,7 +92,7 @@ def _dump_database(snapshot: DatabaseSnapshot, writer: BackupWriter) -> None:
             for number, chunk in enumerate(chunks):
                 writer.add_bytes(f"{DATABASE}{number:05}", chunk)
         except BaseException:
-            # Without a reader, pg_dump would wait for ever.
+            # Otherwise pg_dump would wait forever, because nobody reads its output.
             dump.kill()
             raise
         if dump.wait():

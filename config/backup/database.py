@@ -1,4 +1,4 @@
-"""Replacement of the database by that of a backup, in one transaction."""
+"""Replaces the database by the database of a backup, in one transaction."""
 
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,10 @@ from config.backup.pg_tools import BackupError, error_output
 from config.backup.snapshot import ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
 
 BUFFER_BYTES = 2**20
-# Servers before 17 do not have this setting.
+# A setting that PostgreSQL before version 17 does not have.
 SINCE_17 = b"SET transaction_timeout = 0;\n"
-# Drops Strata's objects in the schema and their dependents, but not those of extensions. Waits 30 s
-# for locks of other connections.
+# Drops Strata's objects in the schema and objects that depend on them, but keeps those of
+# extensions. It waits up to 30 s for locks of other connections.
 DROP_ALL = """
     SET LOCAL lock_timeout = '30s';
     SET LOCAL client_min_messages = warning;
@@ -45,9 +45,9 @@ DROP_ALL = """
 
 
 def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], server: int) -> None:
-    """Drop all tables and create those of `dump`, in one transaction.
+    """Drop all tables and create the tables of `dump`, in one transaction.
 
-    The tables are compared with `manifest` before the commit. Raises `BackupError`.
+    Before the commit, the new tables are compared with `manifest`. Raises `BackupError`.
     """
     restore_options = ["--no-owner", "--no-privileges", "--exit-on-error", "--file=-"]
     psql_options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
@@ -83,7 +83,7 @@ def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], ser
             if psql.wait():
                 raise BrokenPipeError
         except BaseException as error:
-            # The transaction has no COMMIT, so the database remains as it was.
+            # Without COMMIT, the transaction is rolled back and the database is unchanged.
             psql.kill()
             restore.kill()
             feeder.join()
@@ -94,7 +94,7 @@ def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], ser
 
 
 def _feed(dump: Iterable[IO[bytes]], restore: subprocess.Popen, errors: list[Exception]) -> None:
-    """Write the dump to pg_restore. The other thread raises the errors."""
+    """Write the dump to pg_restore. Errors are added to `errors`, and raised in the main thread."""
     assert restore.stdin is not None
     try:
         for piece in dump:
@@ -102,7 +102,7 @@ def _feed(dump: Iterable[IO[bytes]], restore: subprocess.Popen, errors: list[Exc
                 restore.stdin.write(data)
         restore.stdin.close()
     except BrokenPipeError:
-        # pg_restore ended; its error output has the reason.
+        # pg_restore has ended. Its error output contains the reason.
         pass
     except Exception as error:
         errors.append(error)
@@ -122,7 +122,7 @@ def _statements_before(manifest: Mapping[str, Any]) -> bytes:
 
 
 def _statements_after(manifest: Mapping[str, Any]) -> bytes:
-    """Return the statements that check the tables, set the marker and commit."""
+    """Return the SQL that checks the tables, sets the marker and commits."""
     checks = []
     for name, table in manifest["tables"].items():
         query = ROW_COUNT_AND_SUM.format(sql.Identifier(name))
@@ -135,7 +135,7 @@ def _statements_after(manifest: Mapping[str, Any]) -> bytes:
 
 
 def _assert_equal(query: sql.Composable, expected: tuple[int, ...], message: str) -> bytes:
-    """Return a statement that fails unless `query` returns the expected numbers."""
+    """Return SQL that fails unless `query` returns the expected numbers."""
     return (
         sql.SQL(
             "DO $check$ BEGIN IF NOT EXISTS (SELECT FROM ({}) AS counted"

@@ -1,4 +1,4 @@
-"""Access to attachments for backup and restore, in the data folder or in a bucket."""
+"""Reads and writes attachments for backup and restore, in the data folder or in a bucket."""
 
 import os
 import shutil
@@ -14,15 +14,15 @@ from django.core.files.storage import default_storage
 
 from chat.attachments.file_removal import link_for_backup
 
-# Strata's part of a bucket.
+# The folders of a bucket that belong to Strata.
 PREFIXES = ("attachments/", "files/", "imports/")
-# The manifest's value if the backup has no files.
+# The value in the manifest of a backup without files.
 LEFT_OUT = "left out"
 
 
 @contextmanager
 def failing_as_oserror() -> Iterator[None]:
-    """Raise errors of the bucket as `OSError`, like those of a folder."""
+    """Convert errors of the bucket to `OSError`, like errors of a folder."""
     if not settings.S3_BUCKET:
         yield
         return
@@ -37,22 +37,22 @@ def failing_as_oserror() -> Iterator[None]:
 
 
 class FolderStore:
-    """The data folder. Files are held by links in `folder`, and so survive their deletion."""
+    """The data folder. Files are hard-linked into `folder`, so that they survive their deletion."""
 
     name = "folder"
-    # Deletions may resume as soon as the links exist.
+    # False: files may be deleted again as soon as the links exist.
     is_read_under_lock = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def hold(self, names: Iterable[str]) -> list[str]:
-        """Link the files, and return the names of those that are missing."""
+        """Link the files. Return the names of files that do not exist."""
         return [name for name in names if not link_for_backup(self.folder, name)]
 
     @contextmanager
     def open(self, name: str) -> Iterator[tuple[int, IO[bytes]] | None]:
-        """Open a file: yields its size and content, or None if it is missing."""
+        """Open a file. Yields its size and content, or None if it does not exist."""
         path = self.folder / name
         if not path.exists():
             yield None
@@ -62,7 +62,7 @@ class FolderStore:
 
 
 class BucketStore:
-    """An S3 bucket, which has no links: deletions wait until all files are read."""
+    """An S3 bucket. It has no links, so deletions wait until all files have been read."""
 
     name = "bucket"
     is_read_under_lock = True
@@ -80,7 +80,7 @@ class BucketStore:
                 return
         with file:
             with failing_as_oserror():
-                # Downloads the file, so that the connection cannot fail in the middle of a member.
+                # Download the file first, so that the connection cannot fail within a tar member.
                 size = file.seek(0, os.SEEK_END)
                 file.seek(0)
             yield size, file
@@ -90,14 +90,14 @@ FileStore = FolderStore | BucketStore
 
 
 def file_store(folder: Path) -> FileStore:
-    """Return the configured store. During a backup, `folder` holds links to the files."""
+    """Return the configured store. During a backup, `folder` contains the links to its files."""
     return BucketStore() if settings.S3_BUCKET else FolderStore(folder)
 
 
 def save(name: str, data: IO[bytes]) -> None:
-    """Save a file of a backup in the configured store."""
+    """Save a file from a backup in the configured store."""
     if settings.S3_BUCKET:
-        # An upload may be repeated, and the tar stream cannot be rewound.
+        # Copied, because an upload may be repeated and the tar stream cannot be rewound.
         with TemporaryFile() as copy, failing_as_oserror():
             shutil.copyfileobj(data, copy)
             copy.seek(0)

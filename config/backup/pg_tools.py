@@ -19,34 +19,34 @@ MAX_ERROR_CHARS = 1_000
 
 
 class BackupError(DomainError):
-    """A backup or a restore cannot be done. The message gives the reason, for the operator."""
+    """A backup or restore is not possible. The message is a reason for the administrator."""
 
 
 def connect(**options: Any) -> psycopg.Connection:
-    """Return a new connection to Strata's database, outside of Django."""
+    """Return a new connection to Strata's database, independent of Django."""
     return psycopg.connect(**connection_parameters(), **options)
 
 
 def start(
     program: str, arguments: Sequence[str], server: int, stderr: IO[bytes], **pipes: Any
 ) -> subprocess.Popen:
-    """Start a client program that matches the server's major version.
+    """Start a client program of the server's major version.
 
-    Raises `BackupError` if there is none.
+    Raises `BackupError` if there is no such program.
     """
     parameters = connection_parameters()
     secret = {"PGPASSWORD": parameters.pop("password")} if "password" in parameters else {}
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **secret}
     if home := os.environ.get("HOME"):
         environment["HOME"] = home
-    # pg_restore writes SQL here and does not connect.
+    # pg_restore only writes SQL, so it needs no connection.
     target = [] if program == "pg_restore" else [f"--dbname={make_conninfo(**parameters)}"]
     command = [str(program_folder(server) / program), *target, *arguments]
     return subprocess.Popen(command, env=environment, stderr=stderr, **pipes)
 
 
 def program_folder(server: int) -> Path:
-    """Return the folder of the programs for this major version. Raises `BackupError`."""
+    """Return the folder of the programs of this major version. Raises `BackupError`."""
     if server <= BUNDLED_VERSION:
         return embedded.programs()
     pg_dump = shutil.which("pg_dump")
@@ -59,7 +59,7 @@ def program_folder(server: int) -> Path:
 
 
 def program_version(program: Path) -> int:
-    """Return a program's major version, or 0."""
+    """Return the major version of a program, or 0 if it is unknown."""
     output = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
     numbers = [word.partition(".")[0] for word in output]
     return next((int(number) for number in numbers if number.isdecimal()), 0)

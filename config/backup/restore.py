@@ -1,4 +1,4 @@
-"""Restore a backup, and repeat the forget requests that were made since."""
+"""Restores a backup, and repeats the forget requests that were made after it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from memory.forgetting import tombstones
 from memory.forgetting.replay import replay
 from memory.models import Tombstone
 
-# The number of rows or files per query.
+# The number of rows, or of files, per query.
 BATCH_SIZE = 1_000
 
 Print = Callable[[str], None]
@@ -28,7 +28,7 @@ Print = Callable[[str], None]
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """The backup, and the tombstone files to use besides this installation's file."""
+    """The backup, and tombstone files to use in addition to this installation's own file."""
 
     file: Path
     tombstones: Sequence[Path] = ()
@@ -39,12 +39,12 @@ class RestoreOptions:
 def restore(options: RestoreOptions, print_line: Print) -> None:
     """Restore a backup.
 
-    Raises `BackupError`, `InvalidBackupError`, `TombstoneFileError` and `OSError`. The database is
-    then unchanged, or marked as one whose restore is not finished.
+    Raises `BackupError`, `InvalidBackupError`, `TombstoneFileError` and `OSError`. After an error,
+    the database is unchanged, or it is marked as having an unfinished restore.
     """
     tombstone_files = find_tombstone_files(options)
     for path in tombstone_files:
-        # A damaged line is reported before anything is changed.
+        # Read the whole file, so that a damaged line is reported before anything is changed.
         last = max((record.at for record in tombstones.read_file(path)), default="nothing")
         print_line(f"{path}: tombstones up to {last}")
     print_line("Checking the backup")
@@ -74,7 +74,9 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
 
 
 def find_tombstone_files(options: RestoreOptions) -> list[Path]:
-    """Return the files to read. Raises `BackupError` if there is none and one is required."""
+    """Return the tombstone files to read. Raises `BackupError` if one is required and none
+    exists.
+    """
     if options.without_tombstones:
         return []
     own = settings.TOMBSTONES
@@ -89,10 +91,10 @@ def find_tombstone_files(options: RestoreOptions) -> list[Path]:
 
 
 def check_target(options: RestoreOptions, manifest: dict[str, Any]) -> int:
-    """Return the server's major version.
+    """Check the database to be replaced. Return the server's major version.
 
-    Raises `BackupError` if the server or the code is too old for the backup, if the database is in
-    use, or if it contains projects that may not be replaced.
+    Raises `BackupError` if the server or this version of Strata is too old for the backup, if the
+    database is in use, or if it contains projects and `replace` is not set.
     """
     known = set(MigrationLoader(None, ignore_no_migrations=True).disk_migrations)
     applied = {(app, name) for app, names in manifest["migrations"].items() for name in names}
@@ -129,7 +131,7 @@ def check_target(options: RestoreOptions, manifest: dict[str, Any]) -> int:
 
 
 def _save_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the members of the backup, after saving those that are files."""
+    """Save the members of the backup that are files, and yield all other members."""
     for name, data in archive.members(path):
         if name.startswith(archive.FILES):
             file_stores.save(name.removeprefix(archive.FILES), data)
@@ -137,9 +139,9 @@ def _save_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def complete_own_tombstone_file(tombstone_files: Sequence[Path]) -> None:
-    """Add the records of the other files and of the database to this installation's file.
+    """Add the records of the other files and of the database to this installation's tombstone file.
 
-    An older backup may be restored later.
+    This is for the case that an older backup is restored later.
     """
     settings.TOMBSTONES.touch(mode=0o600)
     own = tombstones.read_file(settings.TOMBSTONES)
@@ -157,9 +159,10 @@ def complete_own_tombstone_file(tombstone_files: Sequence[Path]) -> None:
 
 
 def remove_unreferenced_files(replace: bool, print_line: Print) -> None:
-    """Delete the files of the replaced database, and those that were forgotten again.
+    """Delete the files of the replaced database, and files whose messages were forgotten again.
 
-    Another installation may use the same bucket, so nothing is deleted there without `replace`.
+    In a bucket, nothing is deleted without `replace`, because another installation may use the
+    bucket.
     """
     keep = bool(settings.S3_BUCKET) and not replace
     count = 0

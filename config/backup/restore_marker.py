@@ -1,6 +1,7 @@
-"""A marker in a database whose restore is not finished, which may contain forgotten data.
+"""A marker in the database of an unfinished restore, because it may contain forgotten data.
 
-It is set in the transaction that restores the tables, and removed at the end of the restore.
+The marker is set in the transaction that restores the tables, and removed at the end of the
+restore.
 """
 
 from django.core.management.base import CommandError
@@ -21,7 +22,7 @@ def remove() -> None:
 
 
 def block_migration(using: str, **kwargs: object) -> None:
-    """Stop a migration, and thereby a start. Raises `CommandError`."""
+    """Stop a migration, and therefore the start of Strata. Raises `CommandError`."""
     if is_set(using):
         raise CommandError(
             "A restore of this database was not finished, and it may contain forgotten data: run"

@@ -13,7 +13,7 @@ from chat.attachments import file_removal
 from config.backup import pg_tools
 from config.backup.file_stores import FileStore, file_store
 
-# The number of rows in memory at a time.
+# The number of rows that are in memory at a time.
 BATCH_SIZE = 5_000
 FILE_PATHS = """
     SELECT file FROM chat_attachment
@@ -21,19 +21,20 @@ FILE_PATHS = """
     UNION SELECT file FROM chat_import WHERE file <> '' AND state IN ('waiting', 'running')
     ORDER BY file
 """
-# The tables in a dump. Unlogged tables hold nothing that must survive.
+# The tables in a dump. Unlogged tables are left out, because their data need not be kept.
 TABLES = """
     SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
     AND relkind IN ('r', 'p') AND relpersistence = 'p' AND NOT relispartition
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
     ORDER BY relname
 """
-# The checksum uses rows as text, which depends on these session settings.
+# The checksum is computed from rows as text. The form of the text depends on these session
+# settings.
 TEXT_SETTINGS = (
     "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC';"
     " SET extra_float_digits = 1; SET bytea_output = hex"
 )
-# A sum of hashes, because rows have no order.
+# The checksum is a sum of hashes, because rows have no order.
 ROW_COUNT_AND_SUM = sql.SQL(
     "SELECT count(*), coalesce(sum(hashtextextended(entry::text, 0)::numeric), 0)"
     " FROM public.{} AS entry"
@@ -42,10 +43,11 @@ ROW_COUNT_AND_SUM = sql.SQL(
 
 @dataclass(frozen=True)
 class DatabaseSnapshot:
-    """An exported snapshot. It is valid while `reader` is open.
+    """An exported snapshot of the database, which is valid while the connection `reader` is open.
 
-    `id` is the name for pg_dump. `store` has the files, unless they are left out, and `missing`
-    lists those that do not exist. No file is deleted while `guard` holds its lock.
+    `id` is the name of the snapshot for pg_dump. `store` has the files, unless they are left out.
+    `missing` are the names of files that do not exist. No file is deleted while `guard` holds its
+    lock.
     """
 
     id: str
@@ -79,9 +81,9 @@ class DatabaseSnapshot:
         return dict(self.fetch(query))
 
     def files(self) -> Iterator[tuple[str, int, IO[bytes]]]:
-        """Yield name, size and content of each file. Read each before the next.
+        """Yield name, size and content of each file. Each must be read before the next.
 
-        Deletions of files resume after the last.
+        After the last one, files may be deleted again.
         """
         if self.store is None:
             return
@@ -96,14 +98,14 @@ class DatabaseSnapshot:
 
 @contextmanager
 def take_snapshot(with_files: bool = True) -> Iterator[DatabaseSnapshot]:
-    """Export a snapshot for the duration of the block. Others may write meanwhile."""
+    """Export a snapshot for the duration of the block. Strata can be used in the meantime."""
     file_removal.delete_abandoned_backup_folders()
     with (
         pg_tools.connect() as guard,
         pg_tools.connect() as reader,
         file_removal.backup_folder() as folder,
     ):
-        # Files of the snapshot's rows are linked, or read, before any can be deleted.
+        # Link or read the files of the rows in the snapshot before any of them can be deleted.
         guard.execute("SET idle_in_transaction_session_timeout = 0")
         guard.execute("SELECT pg_advisory_xact_lock(%s)", [file_removal.FILES_LOCK_ID])
         reader.execute(f"SET idle_in_transaction_session_timeout = 0; {TEXT_SETTINGS}")

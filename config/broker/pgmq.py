@@ -1,7 +1,7 @@
-"""Celery broker transport for PostgreSQL's pgmq, based on kombu's.
+"""Celery broker transport for pgmq, a queue in PostgreSQL. It is based on kombu's transport.
 
-A consumer has one connection. What is sent goes through Django's connection if the queues are in
-Django's database, so that a process that only sends keeps no connection for it.
+A consumer has its own connection. If the queues are in Django's database, messages are sent through
+Django's connection, so that a process that only sends needs no other connection.
 """
 
 import select
@@ -27,14 +27,14 @@ from config.health.heartbeats import CONNECT_TIMEOUT_S
 from config.postgres.server import libpq_url
 from config.runtime.watchdog import until_heartbeat
 
-# Celery's loop asks for messages with this timeout, again and again.
+# The timeout with which Celery's loop repeatedly asks for messages.
 CELERY_TIMEOUT_S = 2.0
 
 
 class OwnConnection:
-    """A connection with the part of a pool's interface that pgmq's client uses.
+    """A single connection with the interface of a pool that pgmq's client uses.
 
-    Threads take turns. It is opened at its first use, and at the first use after an error.
+    One thread at a time can use it. It is opened on first use, and again after an error.
     """
 
     def __init__(self, url: str) -> None:
@@ -46,7 +46,8 @@ class OwnConnection:
     def connection(self) -> Iterator[psycopg.Connection]:
         with self._lock:
             if self._open is None:
-                # Behind a pooler, the next query may reach a server without the prepared statement.
+                # Without prepared statements: with a pooler, the next query may reach a server
+                # connection without them.
                 self._open = psycopg.connect(
                     self._url,
                     autocommit=True,
@@ -75,7 +76,7 @@ class OwnConnection:
 
 
 class DjangosConnection:
-    """Django's connection of this thread, with the interface of `OwnConnection`."""
+    """Django's connection of the current thread, with the interface of `OwnConnection`."""
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
@@ -94,20 +95,20 @@ class DjangosConnection:
 
 
 class PgmqChannel(pgmq.Channel):
-    """kombu's channel, which changes a queue's tables only when the queue is new."""
+    """kombu's channel, but it only changes a queue's tables when the queue is created."""
 
     connection: "PgmqTransport"
 
     def _new_queue(self, queue, **kwargs):
         if self.connection.has_queue(self._queue_name(queue)):
             return
-        # A consumer drops the queue's trigger and creates it again. If another consumer created the
-        # trigger meanwhile, nothing is missing.
+        # A consumer drops the queue's trigger and creates it again. Ignore the error if another
+        # consumer has created the trigger in the meantime.
         with suppress(DuplicateObject):
             super()._new_queue(queue, **kwargs)
 
     def _maybe_enable_notify(self, queue, queue_name=None):
-        # Without a name, kombu repeats for a consumer what it did when it declared the queue.
+        # Without a name, kombu would repeat what it did when the queue was declared.
         if queue_name and self.use_notify:
             self.pgmq.enable_notify(queue_name, self.notify_throttle_interval_ms)
 
@@ -123,10 +124,10 @@ class PgmqChannel(pgmq.Channel):
         self.connection.listen(self._queue_name(queue))
 
     def _get_bulk(self, queue, *args, **kwargs):
-        """Leave slots for the tasks of the other queues that this worker consumes."""
+        """Fetch messages, but leave slots for the tasks of this worker's other queues."""
         is_only_queue = len(self._active_queues) == 1
         slots = pgmq.PGMQ_MAX_MESSAGES if is_only_queue else self._slots(queue)
-        # Copies, because other threads acknowledge.
+        # Copied, because other threads acknowledge messages at the same time.
         delivered, acknowledged = self.qos._delivered.copy(), self.qos._dirty.copy()
         name = self._queue_name(queue)
         taken = sum(
@@ -150,14 +151,14 @@ class PgmqChannel(pgmq.Channel):
 
 
 class PgmqTransport(pgmq.Transport):
-    """kombu's transport, which accepts any libpq URL and sleeps until there is work.
+    """kombu's transport, but it accepts any libpq URL and sleeps until there is work.
 
-    Notifications, signals and tasks that end wake it up. Without notifications it polls.
+    It is woken by notifications, signals and tasks that end. Without notifications, it polls.
     """
 
     Channel = PgmqChannel
-    # The URL is passed to libpq as a whole: kombu ignores options such as sslmode, and pgmq joins
-    # the parts without quotes, so that a folder's name would end at a space.
+    # The URL is passed to libpq unchanged. kombu would ignore options such as sslmode, and pgmq would
+    # join the parts without quotation marks, so that the name of a folder would end at a space.
     can_parse_url = True
     client: Any
     cycle: Any
@@ -173,26 +174,26 @@ class PgmqTransport(pgmq.Transport):
 
     @cached_property
     def sender(self) -> pgmq.PGMQueue:
-        """Return the client that sends."""
+        """Return the client that sends messages."""
         shares = self._own.is_to_djangos_database()
         return self._queue_client(DjangosConnection() if shares else self._own)
 
     def has_queue(self, name: str) -> bool:
-        """Check whether the queue exists and sends notifications, if it has to."""
+        """Return whether the queue exists and, if required, sends notifications."""
         query = "SELECT 1 FROM pgmq.meta WHERE queue_name = %s"
         if self._listens:
             query += " AND queue_name IN (SELECT queue_name FROM pgmq.notify_insert_throttle)"
         return bool(self.sender._execute_one(query, (name,)))
 
     def establish_connection(self):
-        # Raises an error if the server is away or has no queues. Django's pool would wait for it.
+        # Raises an error if the server is down or has no queues. Django's pool would wait instead.
         with self._own.connection() as connection:
             connection.execute("SELECT 1 FROM pgmq.meta")
         self._own.close()
         return virtual.Transport.establish_connection(self)
 
     def verify_connection(self, connection) -> bool:
-        # A connection that broke raises an error when it is used.
+        # A broken connection raises an error when it is used.
         return True
 
     def close_connection(self, connection) -> None:
@@ -202,11 +203,12 @@ class PgmqTransport(pgmq.Transport):
             signal.set_wakeup_fd(-1)
 
     def drain_events(self, connection, timeout=None, **kwargs):
-        """Deliver at least one message. Raises `TimeoutError`."""
-        # Celery drains once more when it stops.
+        """Deliver at least one message. Raises `TimeoutError` if there is none."""
+        # When Celery stops, it drains once more.
         if state.should_stop is not None or state.should_terminate is not None:
             raise TimeoutError
-        # Messages that become visible again send no notification, and a worker reports heartbeats.
+        # Limit the wait: messages that become visible again send no notification, and a worker must
+        # report heartbeats.
         seconds = until_heartbeat() if timeout in (None, CELERY_TIMEOUT_S) else timeout
         deadline = time.monotonic() + seconds
         while True:
@@ -217,11 +219,11 @@ class PgmqTransport(pgmq.Transport):
             if left <= 0:
                 raise TimeoutError
             if self._sleep(left if self._listens else min(left, self.polling_interval)):
-                # Celery checks whether it has to stop, and asks again.
+                # Return to Celery, which checks whether it must stop and asks again.
                 deadline = 0.0
 
     def listen(self, queue_name: str) -> None:
-        """Let messages in this queue, `wake` and signals end a wait for messages."""
+        """Make messages in this queue, `wake` and signals end a wait for messages."""
         if self._waker is None:
             self._waker = socket.socketpair()
             for end in self._waker:
@@ -242,7 +244,7 @@ class PgmqTransport(pgmq.Transport):
         assert self._waker
         with self._own.connection() as connection:
             descriptor = connection.fileno()
-        # Without the lock: other threads acknowledge meanwhile.
+        # Without holding the lock, so that other threads can acknowledge messages.
         ready, _, _ = select.select([descriptor, self._waker[0].fileno()], [], [], seconds)
         if descriptor in ready:
             with self._own.connection() as connection:
@@ -263,7 +265,7 @@ class PgmqTransport(pgmq.Transport):
 
     def _queue_client(self, connection: OwnConnection | DjangosConnection) -> pgmq.PGMQueue:
         return pgmq.PGMQueue(
-            # With None it would use DATABASE_URL of the environment.
+            # Not None, because DATABASE_URL of the environment would then be used.
             conn_string="",
             pool=connection,  # type: ignore[arg-type]
             vt=self.client.transport_options["visibility_timeout"],

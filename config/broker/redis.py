@@ -1,4 +1,4 @@
-"""Celery broker transport for Redis, based on kombu's: workers recover when Redis is back."""
+"""Celery broker transport for Redis, based on kombu's. Its workers recover when Redis returns."""
 
 from contextlib import contextmanager
 
@@ -6,10 +6,10 @@ from kombu.transport import redis, virtual
 
 
 class RecoveringQoS(redis.QoS):
-    """Prefetch counter that frees a message's slot even if Redis cannot be reached.
+    """Prefetch counter that frees the slot of a message even if Redis is not reachable.
 
-    kombu would keep the slot for ever. With all slots taken, a worker requests nothing from Redis,
-    does not notice that its connection is lost, and waits.
+    kombu would never free the slot. When all slots are taken, a worker requests nothing from Redis,
+    does not notice that the connection is lost, and waits forever.
     """
 
     def ack(self, delivery_tag):

@@ -1,9 +1,8 @@
-"""Celery beat's scheduler for several beat processes, of which one is the leader.
+"""Scheduler of Celery beat for several beat processes. One of them is the leader.
 
-The tasks and their periods are rows in the database (see `config/beat_schedule.py`). Only the
-leader sends due tasks. Leadership is a lease in the database. The lease and the schedule use the
-database's clock: a beat on a machine with a wrong clock neither sends tasks early nor records runs
-in the future.
+Tasks and periods are rows in the database (see `config/beat_schedule.py`). Only the leader sends
+due tasks. Leadership is a lease in the database. Lease and schedule use the database clock, so that
+a beat on a machine with a wrong clock neither sends tasks early nor records runs in the future.
 """
 
 import logging
@@ -28,7 +27,7 @@ from config.runtime.threads import close_unused_connections
 log = logging.getLogger(__name__)
 
 ROLE = "beat"
-# The lease is renewed at each tick. Another beat takes over when it expires.
+# The duration of the lease, which each tick renews. When it expires, another beat takes over.
 LEASE = timedelta(seconds=30)
 MAX_TICK_S = 10.0
 HEARTBEAT_S = 20.0
@@ -36,7 +35,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class DatabaseClock:
-    """The database's time, extrapolated from the last query."""
+    """The time of the database, extrapolated from the last query."""
 
     def __init__(self) -> None:
         self.set(datetime.now(UTC))
@@ -52,7 +51,7 @@ clock = DatabaseClock()
 
 
 class DatabaseClockEntry(ModelEntry):
-    """A periodic task that is due by the database's clock."""
+    """A periodic task that becomes due by the database clock."""
 
     def __init__(self, model, app=None) -> None:
         super().__init__(model, app=app)
@@ -60,13 +59,14 @@ class DatabaseClockEntry(ModelEntry):
         self.schedule.nowfun = lambda: clock.now().astimezone(zone)
         if type(self.schedule) is schedule:
             self.schedule.remaining_estimate = self._remaining
-        # A last run in the future happened before the clock was set back.
+        # A last run in the future was recorded before the clock was set back.
         self.last_run_at: datetime = min(self.last_run_at, clock.now())
 
     def _remaining(self, last_run_at: datetime) -> timedelta:
-        """Return the time until the next whole multiple of the period since the epoch.
+        """Return the time until the next multiple of the period since the epoch.
 
-        Tasks with the same period are then due together, and an idle machine wakes up once for all.
+        Tasks with the same period are then due together, so that an idle machine wakes up only
+        once.
         """
         period = self.schedule.run_every
         return last_run_at + period - (last_run_at - EPOCH) % period - clock.now()
@@ -76,7 +76,7 @@ class DatabaseClockEntry(ModelEntry):
 
 
 class LeasedScheduler(DatabaseScheduler):
-    """Scheduler that sends tasks only while this process is the leader."""
+    """A scheduler that sends tasks only while this process is the leader."""
 
     Entry = DatabaseClockEntry
 
@@ -85,11 +85,11 @@ class LeasedScheduler(DatabaseScheduler):
         self.is_leader = False
         self._heartbeat_at = float("-inf")
         super().__init__(*args, **kwargs)
-        # In place of the five seconds of django-celery-beat.
+        # Replaces the five seconds of django-celery-beat.
         self.max_interval: float = min(kwargs.get("max_interval") or MAX_TICK_S, MAX_TICK_S)
 
     def tick(self, *args, **kwargs) -> float:
-        """Send at most one due task, and return the seconds until the next tick."""
+        """Send at most one due task. Return the number of seconds until the next tick."""
         heartbeats.touch()
         if not self.renew_leadership():
             return self.max_interval
@@ -98,7 +98,7 @@ class LeasedScheduler(DatabaseScheduler):
     def apply_async(self, entry, producer=None, advance=True, **kwargs):
         seconds = entry.options.get("expires")
         if isinstance(seconds, int | float):
-            # Celery would add them to this machine's time.
+            # As a time of the database clock. Celery would add the seconds to this machine's time.
             entry.options["expires"] = clock.now() + timedelta(seconds=seconds)
         return super().apply_async(entry, producer=producer, advance=advance, **kwargs)
 
@@ -109,7 +109,9 @@ class LeasedScheduler(DatabaseScheduler):
             Leadership.objects.held_by(self.holder).update(holder=None, until=None)
 
     def renew_leadership(self) -> bool:
-        """Claim or renew the lease, and set the clock. Return whether this process leads."""
+        """Claim or renew the lease, and set the clock. Return whether this process is the
+        leader.
+        """
         try:
             close_old_connections()
             is_leader = self.claim_lease()
@@ -138,7 +140,7 @@ class LeasedScheduler(DatabaseScheduler):
         return self.claim_lease()
 
     def _set_clock(self) -> bool:
-        """Return whether the database's clock was set back."""
+        """Read the database clock. Return whether it was set back."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
             [now] = cursor.fetchone()
@@ -147,7 +149,9 @@ class LeasedScheduler(DatabaseScheduler):
         return went_back
 
     def reload_schedule(self) -> None:
-        """Read the last runs from the database. Those in memory are outdated."""
+        """Read the times of the last runs from the database, because those in memory are
+        outdated.
+        """
         self._dirty.clear()
         self._schedule = self.all_as_schedule()
         self._heap: list = []
@@ -155,7 +159,7 @@ class LeasedScheduler(DatabaseScheduler):
 
 
 class BeatStep(bootsteps.StartStopStep):
-    """Celery bootstep that runs beat in a thread of a worker."""
+    """Celery bootstep that runs beat in a thread of a worker process."""
 
     def __init__(self, worker: Any, **kwargs: object) -> None:
         super().__init__(worker, **kwargs)
@@ -168,7 +172,7 @@ class BeatStep(bootsteps.StartStopStep):
 
     def stop(self, worker: Any) -> None:
         self._stopped.set()
-        # So that another beat need not wait for the end of the lease.
+        # Wait for its end, so that it releases the lease and another beat can take over at once.
         self._thread.join(timeout=MAX_TICK_S)
 
     def _run(self, app: Any) -> None:

@@ -1,4 +1,4 @@
-"""Heartbeats: each process reports that it is alive, even while all its workers are busy."""
+"""Heartbeats: each process reports that it is alive, even if all its workers are busy."""
 
 import logging
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from django.db import connection
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 20.0
-# A database that does not answer must not keep a worker from its messages.
+# Short, so that a database that does not respond does not block a worker.
 CONNECT_TIMEOUT_S = 5
 
 _UPSERT = """
@@ -34,12 +34,12 @@ def touch() -> None:
 
 
 def queue(name: str) -> str:
-    """Return the component name for "some worker consumes this queue"."""
+    """Return the component name that means that some worker consumes this queue."""
     return f"queue:{name}"
 
 
 class HeartbeatStep(bootsteps.StartStopStep):
-    """Celery bootstep that reports a worker and its queues from the worker's parent process.
+    """Celery bootstep that reports a worker and its queues. It runs in the worker's parent process.
 
     The child processes may all be busy for longer than the interval.
     """
@@ -64,10 +64,10 @@ class HeartbeatStep(bootsteps.StartStopStep):
 
 
 def record_on_own_connection(components: list[str]) -> None:
-    """Store a heartbeat over a connection that is closed at once.
+    """Store a heartbeat on a new connection that is closed at once.
 
-    The worker's children must not inherit an open connection. A pool has threads, and a process
-    that forks should have none.
+    The worker's child processes must not inherit an open connection. A pool is not used either,
+    because it has threads, and a process that forks should not have threads.
     """
     touch()
     parameters: Any = connection.get_connection_params()

@@ -1,4 +1,4 @@
-"""Checks that may hang, run in a thread so that the caller can time out."""
+"""Checks that may hang. They run in a thread, so that the caller can time out."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Probe(Generic[T]):
-    """A check of which at most one run is in progress: concurrent callers share that run."""
+    """A check that runs at most once at a time. Concurrent callers share the run."""
 
     def __init__(self, check: Callable[[], T]) -> None:
         self._check = check
@@ -23,7 +23,7 @@ class Probe(Generic[T]):
         with self._lock:
             if self._current is None or self._current.future.done():
                 self._current = ProbeRun()
-                # A daemon thread: a check that hangs does not keep the process alive.
+                # A daemon thread, so that a hanging check does not keep the process alive.
                 Thread(target=self._run, args=(self._current.future,), daemon=True).start()
             return self._current
 
@@ -37,14 +37,16 @@ class Probe(Generic[T]):
 
 
 class ProbeRun(Generic[T]):
-    """One run of a check, and when it started."""
+    """One run of a check, and the time when it started."""
 
     def __init__(self) -> None:
         self.future: Future[T] = Future()
         self._started_at = monotonic()
 
     def result(self, timeout: float, default: T) -> T:
-        """Return the result, or `default` if there is none `timeout` seconds after the start."""
+        """Return the result, or `default` if there is no result `timeout` seconds after the
+        start.
+        """
         try:
             return self.future.result(max(0.0, self._started_at + timeout - monotonic()))
         except TimeoutError:

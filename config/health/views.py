@@ -19,30 +19,30 @@ from config.health.probes import Probe
 from config.models import Heartbeat
 from memory.recall.embedders import static
 
-# More than four heartbeat intervals.
+# The maximum age of a heartbeat, more than four intervals.
 MAX_HEARTBEAT_AGE = timedelta(seconds=90)
-# For the database and the broker, which are checked at the same time.
+# The timeout for the checks of database and broker, which run at the same time.
 TIMEOUT_S = 2.0
 TIMED_OUT = f"No answer within {TIMEOUT_S:.0f} seconds."
-# Of the disk of STRATA_DATA_DIR. PostgreSQL stops when the disk is full.
+# The minimum free share of the disk of STRATA_DATA_DIR. PostgreSQL stops when the disk is full.
 MIN_FREE_DISK_SHARE = 0.05
 
-# Reason by component.
+# The reason for each component with a problem.
 Problems = dict[str, str]
 
 _migrations_applied = False
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Return 200: the web process answers."""
+    """Return 200, which shows that the web process responds."""
     return HttpResponse("ok", content_type="text/plain")
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Report database, broker, worker and beat, with a reason for each that is missing.
+    """Report the state of database, broker, worker and beat, with a reason for each problem.
 
-    The status is 503 while a component is missing. A queue without a consumer and a full disk are
-    reported too, but do not change the status.
+    If one of these components is missing, the status is 503. A queue without a consumer and a full
+    disk are also reported, but do not change the status.
     """
     database, broker = _database.start(), _broker.start()
     missing, ages = database.result(TIMEOUT_S, ({"database": TIMED_OUT}, {}))
@@ -68,14 +68,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def check_database() -> tuple[Problems, dict[str, int]]:
-    """Return the database's problems, and the age of each component's heartbeat in seconds."""
+    """Return the problems of the database, and the age of each component's heartbeat in seconds."""
     try:
         rows = Heartbeat.objects.annotate(age=Now() - F("seen_at")).values_list("part", "age")
         return _check_schema(), {name: round(age.total_seconds()) for name, age in rows}
     except DatabaseError:
         pass
     try:
-        # A new database answers, but has no tables yet.
+        # A new database is reachable, but has no tables yet.
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         return _check_schema(), {}
@@ -87,7 +87,7 @@ def _check_schema() -> Problems:
     global _migrations_applied
     if restore_marker.is_set():
         return {"database": "A restore was not finished: run manage.py restore again."}
-    # Check only once: this version of the code needs no other migrations later.
+    # Cached once they are applied, because this version of the code never needs other migrations.
     if _migrations_applied:
         return {}
     executor = MigrationExecutor(connection)
@@ -97,7 +97,7 @@ def _check_schema() -> Problems:
 
 
 def check_broker() -> Problems:
-    """Return the broker's problems."""
+    """Return the problems of the broker."""
     with current_app.connection_for_read() as broker:
         try:
             broker.ensure_connection(max_retries=1, timeout=TIMEOUT_S)
@@ -109,7 +109,7 @@ def check_broker() -> Problems:
 
 
 def _heartbeat_problem(age: int | None) -> str:
-    """Return why a component with a heartbeat of this age is missing, or an empty string."""
+    """Return why a component with a heartbeat of this age has a problem, or ""."""
     if age is None:
         return "No heartbeat yet."
     limit = MAX_HEARTBEAT_AGE.total_seconds()

@@ -1,4 +1,4 @@
-"""Django's header middleware for ASGI applications that run beside Django."""
+"""Applies Django's header middleware to ASGI applications that run beside Django."""
 
 from io import BytesIO
 from typing import Any
@@ -14,7 +14,7 @@ from config.http.body_limit import Application, Message, Receive, Scope, Send
 from config.http.error_pages import bad_request
 from config.http.middleware import SecurityHeadersMiddleware
 
-# These look only at headers, so nothing waits for a body or a stream.
+# These middlewares only read headers, so that nothing waits for a body or a stream.
 MIDDLEWARE: tuple[type[Any], ...] = (
     SecurityMiddleware,
     CSPMiddleware,
@@ -31,7 +31,7 @@ class SecurityASGIMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = ASGIRequest(scope, BytesIO())
-        # Created per request, because they read the settings when they are created.
+        # Created for each request, because they read the settings when they are created.
         chain = [middleware(lambda request: HttpResponse()) for middleware in MIDDLEWARE]
 
         async def send_with_headers(message: Message) -> None:
@@ -53,7 +53,7 @@ class SecurityASGIMiddleware:
 
 
 def _early_response(request: HttpRequest, chain: list[Any]) -> HttpResponse | None:
-    """Return the response of an unknown host or of a redirect to HTTPS."""
+    """Return the response to an unknown host or a redirect to HTTPS; None for other requests."""
     try:
         request.get_host()
     except DisallowedHost as error:
@@ -69,7 +69,9 @@ def _early_response(request: HttpRequest, chain: list[Any]) -> HttpResponse | No
 def _merge_headers(
     request: HttpRequest, chain: list[Any], start: Message
 ) -> list[tuple[bytes, bytes]]:
-    """Return the application's headers, and those of the middleware that it did not set."""
+    """Return the application's headers, and headers of the middleware that the application did not
+    set.
+    """
     headers = list(start.get("headers", ()))
     response = HttpResponse(status=start["status"])
     del response["Content-Type"]

@@ -1,7 +1,7 @@
-"""A limit on request bodies, enforced before the body is stored.
+"""Limits the size of request bodies before a body is stored.
 
-Django writes a whole body to a temporary file before it calls a view, so the limit is applied in
-ASGI.
+Django writes a complete body to a temporary file before it calls a view. Therefore the limit is
+enforced in ASGI.
 """
 
 import json
@@ -21,10 +21,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class BodyLimitMiddleware:
-    """ASGI middleware that calls `refuse` for a body larger than any route accepts.
+    """ASGI middleware that calls `refuse` if the body is larger than every route accepts.
 
-    A request whose Content-Length is too large is refused at once. A body without a length is cut
-    off at the limit, and the rest is discarded, so that the client still reads the response.
+    If Content-Length is too large, the request is refused at once. A body without a length is cut
+    off at the limit. The rest is read and discarded, so that the client can still read the
+    response.
     """
 
     def __init__(self, app: Application, refuse: Application) -> None:
@@ -47,16 +48,18 @@ class BodyLimitMiddleware:
 
 
 def max_body_bytes(headers: Mapping[bytes, bytes]) -> int:
-    """Return the limit for a request with these headers. Files are sent as multipart forms."""
+    """Return the limit for a request with these headers. It is higher for multipart forms
+    (files).
+    """
     is_form = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
     limit: int = settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
 
 
 class LimitedBody:
-    """The receive and send channels of a request, with at most `max_bytes` of body.
+    """The receive and send channels of a request whose body is limited to `max_bytes`.
 
-    Past the limit the application sees a disconnect, and its response is dropped.
+    After the limit, the application receives a disconnect, and its response is discarded.
     """
 
     def __init__(self, max_bytes: int, receive: Receive, send: Send) -> None:
@@ -80,7 +83,7 @@ class LimitedBody:
 
 
 async def body_too_large(scope: Scope, receive: Receive, send: Send) -> None:
-    """ASGI application that answers every request with 413."""
+    """ASGI application that responds 413 to every request."""
     request_headers = dict(scope["headers"])
     message = too_large_message(max_body_bytes(request_headers))
     if wants_json(scope["path"], request_headers.get(b"accept", b"").decode("latin-1")):

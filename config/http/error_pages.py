@@ -1,4 +1,4 @@
-"""Responses for errors outside a view: JSON for programs and scripts, a page for people."""
+"""Responses for errors outside of views: JSON for programs and scripts, pages for people."""
 
 import logging
 import re
@@ -19,19 +19,21 @@ from projects.core.errors import DomainError, NotFoundError
 
 log = logging.getLogger(__name__)
 
-# Paths that always answer in JSON, independent of the Accept header.
+# Paths with JSON responses, whatever the Accept header says.
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
 
 
 def wants_json(path: str, accept: str) -> bool:
-    """Check whether a request expects JSON: from a program, or from a page's script."""
+    """Return whether a request expects JSON, because it comes from a program or a page's script."""
     return path.startswith(PROGRAM_PATHS) or "text/html" not in accept
 
 
 def error_body(
     path: str, message: str, error_type: str = "invalid_request_error"
 ) -> dict[str, Any]:
-    """Return the JSON of an error: OpenAI's form under /v1/, else `{"detail": message}`."""
+    """Return the JSON body of an error: in OpenAI's format under /v1/, else `{"detail":
+    message}`.
+    """
     if not path.startswith("/v1/"):
         return {"detail": message}
     return {"error": {"message": message, "type": error_type, "param": None, "code": None}}
@@ -44,7 +46,7 @@ def too_large_message(max_bytes: int) -> str:
 
 @csrf_exempt
 def route_not_found(request: HttpRequest) -> JsonResponse:
-    """Answer an unknown path below /api/ or /v1/."""
+    """Respond to an unknown path below /api/ or /v1/."""
     message = "Not found."
     if request.path.startswith("/api/") and not request.path.endswith("/"):
         message = "Not found. Routes end in a slash."
@@ -52,7 +54,7 @@ def route_not_found(request: HttpRequest) -> JsonResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a malformed request, an unknown host, or fields over the memory limit."""
+    """Respond to a malformed request, an unknown host, or fields that exceed the memory limit."""
     status = 400
     if isinstance(exception, RequestDataTooBig):
         status, message = 413, too_large_message(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
@@ -68,7 +70,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a request that failed because of an error in Strata, which the log shows."""
+    """Respond to a request that failed because of an error in Strata. The error is in the log."""
     if wants_json(request.path, request.headers.get("Accept", "")):
         body = error_body(request.path, "Internal error: see Strata's log.", "server_error")
         return JsonResponse(body, status=500)
@@ -76,9 +78,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 class DomainErrorMiddleware(MiddlewareMixin):
-    """Translates a `DomainError` of a view: JSON for scripts and programs, else a page.
+    """Converts a `DomainError` of a view: to JSON for scripts and programs, otherwise to a page.
 
-    `error.html` is the page of statuses that have no template of their own.
+    `error.html` is the page for statuses without a template of their own.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
@@ -89,7 +91,7 @@ class DomainErrorMiddleware(MiddlewareMixin):
 
 
 def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """Return the response to `error`: JSON for scripts and programs, else a page."""
+    """Return the response to `error`: JSON for scripts and programs, otherwise a page."""
     status = error.status
     if wants_json(request.path, request.headers.get("Accept", "")):
         body = error_body(request.path, str(error))

@@ -1,6 +1,7 @@
-"""Middleware for response headers, the language of a response, request logs and request metrics.
+"""Middleware for response headers, page language, request logs and request metrics.
 
-A request's id is in its log lines, in those of its tasks, and in the X-Request-ID of its response.
+The id of a request is in its log lines, in the log lines of its tasks, and in the X-Request-ID
+header of its response.
 """
 
 import re
@@ -25,7 +26,7 @@ from prometheus_client import Counter, Histogram
 from config.http.error_pages import PROGRAM_PATHS
 
 SECURITY_HEADERS = {
-    # No page needs these features. Disabling them also keeps them from injected code.
+    # No page needs these features. Disabling them makes them unavailable to injected code too.
     "Permissions-Policy": ", ".join(
         f"{feature}=()"
         for feature in (
@@ -33,13 +34,13 @@ SECURITY_HEADERS = {
             *("gyroscope", "hid", "magnetometer", "microphone", "midi", "payment", "serial", "usb"),
         )
     ),
-    # No other site may embed or run these resources.
+    # Other sites must not embed or run these resources.
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 
 class SecurityHeadersMiddleware(MiddlewareMixin):
-    """Adds the headers that Django and django-csp do not set, unless the view set them."""
+    """Adds headers that Django and django-csp do not set. Headers that a view has set are kept."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
@@ -50,13 +51,13 @@ class SecurityHeadersMiddleware(MiddlewareMixin):
 
 
 class PageCompressionMiddleware(GZipMiddleware):
-    """Compresses pages, but no streams, and no responses to programs, for which it costs more than
-    it saves.
+    """Compresses pages, but neither streams nor responses to programs, where it costs more than it
+    saves.
 
-    The length of a compressed page shows to an eavesdropper whether a text that another site put
-    into the request also occurs elsewhere on the page (https://breachattack.com). Therefore no
-    response to another site's request is compressed. Older browsers do not name the site: Django
-    adds bytes at random, and masks its CSRF tokens.
+    The length of a compressed page reveals whether text that another site put into the request also
+    occurs elsewhere on the page (https://breachattack.com). Therefore responses to requests from
+    other sites are not compressed. Older browsers do not report the requesting site. For these,
+    Django adds random bytes and masks its CSRF tokens.
     """
 
     def process_response(
@@ -70,7 +71,7 @@ class PageCompressionMiddleware(GZipMiddleware):
 
 
 class PageLocaleMiddleware(LocaleMiddleware):
-    """Chooses the language of pages as Django does. API responses are always in English."""
+    """Selects the language of pages like Django does. API responses are always in English."""
 
     def process_request(self, request: HttpRequest) -> None:
         if request.path_info.startswith(PROGRAM_PATHS):
@@ -89,12 +90,12 @@ class PageLocaleMiddleware(LocaleMiddleware):
 
 HEADER = "X-Request-ID"
 VALID_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-# Machines poll these every few seconds, so they are logged at DEBUG.
+# Views that machines request every few seconds. These requests are logged at DEBUG.
 POLLED_VIEWS = ("healthz", "readyz", "metrics")
 MAX_METHOD_CHARS = 10
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 OTHER, UNNAMED = "other", "<unnamed view>"
-# The names of django-prometheus, which other dashboards know.
+# The same names as in django-prometheus, which existing dashboards use.
 LATENCY = Histogram(
     "django_http_requests_latency_seconds_by_view_method",
     "Seconds until the response, or its stream, started.",
@@ -111,18 +112,18 @@ log = structlog.get_logger(__name__)
 
 
 def request_id(header: str | None) -> str:
-    """Return the id that a proxy or client sent, if it is valid, else a new one."""
+    """Return the id that a proxy or client sent, if it is valid; otherwise a new id."""
     return header if header and VALID_ID.fullmatch(header) else str(uuid4())
 
 
 def route(request: HttpRequest) -> str:
-    """Return the URL pattern that matched, which contains no ids or names."""
+    """Return the URL pattern that matched. It contains neither ids nor names."""
     match = getattr(request, "resolver_match", None)
     return f"/{match.route}" if match else "none"
 
 
 def measure_request(view: str, method: str | None, status: int, started_at: float) -> None:
-    # A client may send any method; unknown ones share a label.
+    # Unknown methods share a label, because a client may send any method.
     label = method if method in METHODS else OTHER
     LATENCY.labels(view, label).observe(time.perf_counter() - started_at)
     RESPONSES.labels(str(status), view, label).inc()
@@ -131,7 +132,8 @@ def measure_request(view: str, method: str | None, status: int, started_at: floa
 class RequestLogMiddleware(RequestMiddleware):
     """Logs and measures each request.
 
-    django-structlog's middleware, without address and user agent, which identify a person.
+    This is django-structlog's middleware, but it does not log address and user agent, which
+    identify a person.
     """
 
     async_capable = False
@@ -140,8 +142,8 @@ class RequestLogMiddleware(RequestMiddleware):
         try:
             return cast(HttpResponse, super().__call__(request))
         finally:
-            # Clear the context before the thread serves another request. A thread that belongs to
-            # this request keeps it, because the stream of the response continues.
+            # Clear the log context before the thread serves another request. Keep it if the thread
+            # belongs to this request, because the response may still be streaming.
             if SyncToAsync.thread_sensitive_context.get(None) is None:
                 structlog.contextvars.clear_contextvars()
 
@@ -173,9 +175,9 @@ class RequestLogMiddleware(RequestMiddleware):
 
     @staticmethod
     def bind_user_id(request: HttpRequest) -> None:
-        """Bind the user if a view has loaded it; causes no query."""
+        """Bind the user's id if a view has already loaded the user. Takes no query."""
         user: Any = request.__dict__.get("_cached_user") or request.__dict__.get("user")
-        # A SimpleLazyObject would run the query now.
+        # An unevaluated SimpleLazyObject would run a query.
         if user is not None and type(user) is not SimpleLazyObject and user.pk is not None:
             structlog.contextvars.bind_contextvars(user_id=user.pk)
 
@@ -188,7 +190,7 @@ def _milliseconds_since(started_at: float) -> float:
 def observe_asgi_request(
     view: str, route: str, scope: dict[str, Any]
 ) -> Iterator[Callable[[Any], Any]]:
-    """Log and measure a request that Django does not answer, as `view` and `route`.
+    """Log and measure a request that does not reach Django, under the names `view` and `route`.
 
     Yields a function that adds the request id to the messages of the response.
     """

@@ -1,6 +1,6 @@
-"""The rate limit of pages.
+"""The rate limit for pages.
 
-Separate from the other middleware, because config.asgi imports that before models are loaded.
+It is a separate module, because config.asgi imports the other middleware before models are loaded.
 """
 
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +12,7 @@ from projects.rate_limits import RateLimitExceededError, count_page
 
 
 class PageRateLimitMiddleware(MiddlewareMixin):
-    """Limits how often a user or an address requests pages. Programs have limits of their own."""
+    """Limits how often a user or an IP address requests pages. Programs have separate limits."""
 
     def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
         match = request.resolver_match

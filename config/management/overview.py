@@ -1,4 +1,4 @@
-"""Texts of the command line: the version, and a list of Strata's commands."""
+"""Texts for the command line: the version, and the list of Strata's commands."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ APPS = ("config", "projects", "chat", "memory")
 
 
 def version() -> str:
-    """Return the version, and the newest migration of each app."""
+    """Return the version of Strata and the newest migration of each app."""
     root = Path(__file__).resolve().parents[2]
     newest = (max((root / app / "migrations").glob("0*.py")).stem for app in APPS)
     schema = ", ".join(f"{app} {name[:4]}" for app, name in zip(APPS, newest, strict=True))
@@ -19,7 +19,7 @@ def version() -> str:
 
 
 def commands() -> str:
-    """Return the commands of Strata with a line each."""
+    """Return a line for each of Strata's commands."""
     django.setup()
     names = {name: app for name, app in get_commands().items() if app in APPS}
     width = max(map(len, names))

@@ -1,7 +1,8 @@
 """OpenTelemetry traces of requests, tasks, database queries and model calls.
 
-Spans are named after routes, tasks and tables. They contain no address, statement or parameter.
-Loaded only if OTEL_EXPORTER_OTLP_ENDPOINT is set; the SDK's other variables apply too.
+Spans are named after routes, tasks and tables. They contain no addresses, statements or parameters.
+This module is loaded only if OTEL_EXPORTER_OTLP_ENDPOINT is set. The other variables of the SDK
+apply too.
 """
 
 import re
@@ -23,17 +24,18 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from config.http.middleware import MAX_METHOD_CHARS, route
 from projects.core import tracing
 
-# Header of a Celery message: the span that enqueued the task.
+# The header of a Celery message that contains the span which enqueued the task.
 TASK_HEADER = "strata_traceparent"
 TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)', re.IGNORECASE)
 
 _propagator = TraceContextTextMapPropagator()
-# Not OpenTelemetry's global tracer: libraries would use it to record the texts that they process.
+# A private tracer. Libraries would use OpenTelemetry's global tracer to record the texts they
+# process.
 _tracer: trace.Tracer = trace.NoOpTracer()
 
 
 def trace_tasks() -> None:
-    """Trace the tasks that this process enqueues, and those that its workers run."""
+    """Trace the tasks that this process enqueues, and the tasks that its workers run."""
     signals.before_task_publish.connect(_add_task_header)
     signals.worker_process_init.connect(_start_in_worker)
 
@@ -42,7 +44,7 @@ def _start_in_worker(**_: Any) -> None:
     provider = _start("worker")
     signals.task_prerun.connect(_start_task_span)
     signals.task_postrun.connect(_end_task_span)
-    # A strong reference: the signal is the only one that keeps the lambda alive.
+    # Not weak, because nothing else keeps a reference to the lambda.
     signals.worker_process_shutdown.connect(lambda **_: provider.shutdown(), weak=False)
 
 
@@ -58,7 +60,9 @@ def _start(component: str) -> TracerProvider:
 
 @contextmanager
 def _span(name: str, **attributes: str | int) -> Iterator[tracing.SpanAnnotator]:
-    """Open a span without making it current: a generator may end in another context."""
+    """Open a span without making it the current span, because a generator may end in another
+    context.
+    """
     span = _tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
     try:
         yield lambda **more: span.set_attributes(more)
@@ -70,14 +74,14 @@ def _span(name: str, **attributes: str | int) -> Iterator[tracing.SpanAnnotator]
 
 
 def _set_error(span: Span, error: BaseException | None = None) -> None:
-    # Only the class: the message may quote a user.
+    # Only the class of the error, because its message may quote a user.
     span.set_status(Status(StatusCode.ERROR, type(error).__name__ if error else None))
 
 
 class TracingMiddleware:
-    """Traces each request, as part of the client's trace if it sends one.
+    """Traces each request, as part of the client's trace if the client sends one.
 
-    A process that creates this middleware serves requests, so tracing starts there.
+    Creating this middleware starts tracing, because a process that creates it serves requests.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -93,9 +97,9 @@ class TracingMiddleware:
 
 @contextmanager
 def trace_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[Any], None]]:
-    """Trace a request that Django does not answer, as `route`.
+    """Trace a request that does not reach Django, under the name `route`.
 
-    Yields a function to call with each message of the response.
+    Yields a function that must be called with each message of the response.
     """
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     with _request_span(scope["method"], headers) as set_result:
@@ -109,7 +113,7 @@ def trace_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[
 
 @contextmanager
 def _request_span(method: str, headers: Mapping[str, str]) -> Iterator[Callable[[str, int], None]]:
-    """Open a span; yields a function that sets the route and the status."""
+    """Open a span. Yields a function that sets its route and status."""
     method = method[:MAX_METHOD_CHARS]
     parent = _propagator.extract(headers)
     options = {"record_exception": False, "set_status_on_exception": False}
@@ -134,7 +138,9 @@ def _trace_queries(connection: Any, **_: Any) -> None:
 def _trace_query(
     execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
 ) -> Any:
-    """Trace a query that belongs to a request or task, not those that run every second."""
+    """Trace a query if it belongs to a request or task. Queries that run every second are not
+    traced.
+    """
     if not trace.get_current_span().is_recording():
         return execute(sql, params, many, context)
     text = str(sql)

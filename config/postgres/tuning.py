@@ -1,4 +1,4 @@
-"""Memory settings of the embedded PostgreSQL, derived from the machine's memory."""
+"""Memory settings of the embedded PostgreSQL, computed from the memory of the machine."""
 
 import os
 from contextlib import suppress
@@ -6,16 +6,19 @@ from pathlib import Path
 
 import psutil
 
-# A quarter of the memory: https://www.postgresql.org/docs/18/runtime-config-resource.html
+# shared_buffers is a quarter of the memory:
+# https://www.postgresql.org/docs/18/runtime-config-resource.html
 MEMORY_DIVISOR = 4
 MIN_MB, MAX_MB = 128, 2_048
-# A container's limit in bytes, or "max". psutil reports the memory of the whole machine.
+# The memory limit of a container in bytes, or "max". psutil reports the whole machine's memory.
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 SHARED_MEMORY = "/dev/shm"
 
 
 def shared_buffers() -> int:
-    """Return megabytes. They are allocated as they fill, so a small installation uses few."""
+    """Return the size in megabytes. Memory is allocated as it fills, so small installations use
+    little.
+    """
     memory = psutil.virtual_memory().total
     with suppress(OSError, ValueError):
         memory = min(memory, int(CONTAINER_LIMIT.read_text()))
@@ -23,18 +26,19 @@ def shared_buffers() -> int:
 
 
 def maintenance_work_mem() -> int:
-    """Return megabytes.
+    """Return the size in megabytes.
 
-    They hold the graph of about 250,000 vectors of 256 dimensions while it is built. For larger
-    graphs, pgvector takes many times as long.
+    It is enough for the graph of about 250,000 vectors of 256 dimensions while an index is built.
+    For larger graphs, pgvector takes many times as long.
     """
     return shared_buffers() // 4
 
 
 def maintenance_workers() -> int:
-    """Return the number of extra processes that build an index.
+    """Return the number of additional processes that build an index.
 
-    They need shared memory. A container has little (Docker gives 64 MB), and the build would fail.
+    They need shared memory. In a container with little of it (Docker's default is 64 MB), the build
+    would fail, so the number is 0.
     """
     with suppress(OSError):
         status = os.statvfs(SHARED_MEMORY)

@@ -1,6 +1,6 @@
-"""The command lines of Strata's processes, in a deployment without `manage.py up`.
+"""The command lines of Strata's processes, for installations without `manage.py up`.
 
-Any number of each may run, on any machine.
+Each process can run any number of times, on any machine.
 """
 
 import os
@@ -9,17 +9,17 @@ from collections.abc import Callable
 from functools import partial
 
 PYTHON = [sys.executable, "-m"]
-# For the requests in progress when a web process stops.
+# The number of seconds for requests in progress when a web process stops.
 SHUTDOWN_S = 5
 
 
 def runner(command: list[str]) -> Callable[[], None]:
-    """Return a function that replaces its process by `command`."""
+    """Return a function that replaces the current process by `command`."""
     return partial(os.execvp, command[0], command)
 
 
 def web(port: int, host: str = "127.0.0.1") -> list[str]:
-    # Proxy headers are evaluated in one place only: by STRATA_TRUSTED_PROXIES.
+    # Proxy headers are only evaluated in one place, according to STRATA_TRUSTED_PROXIES.
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
@@ -28,7 +28,7 @@ def web(port: int, host: str = "127.0.0.1") -> list[str]:
 
 
 def worker(*queues: str, concurrency: int = 2) -> list[str]:
-    """Return the command of a worker that consumes these queues, `concurrency` tasks at a time."""
+    """Return the command of a worker for these queues, with up to `concurrency` tasks at a time."""
     return [
         *(*PYTHON, "celery", "-A", "config", "--quiet", "worker"),
         *("--concurrency", str(concurrency), "-Q", ",".join(queues)),

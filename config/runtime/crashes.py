@@ -1,9 +1,10 @@
-"""Crashes: tasks whose worker process died are counted, and set aside after three times.
+"""Crashes: counts how often the worker process died during a task, and sets the task aside after
+three.
 
 While a task runs, a file in STRATA_DATA_DIR/running names it, and its process holds a lock on the
-file. The kernel releases the lock when the process dies for any reason. The first task of each new
-process reads the files of dead ones. Therefore counting needs no query per task, and works with
-every broker and pool. Without a database the files wait until it is back.
+file. If the process dies for any reason, the kernel releases the lock. The first task of each new
+process reads the files of dead processes. Therefore counting takes no query per task, and works
+with every broker and pool. If the database is not available, the files are kept until it is.
 """
 
 import fcntl
@@ -32,9 +33,9 @@ from config.settings.env import private_folder
 log = logging.getLogger(__name__)
 
 MAX_CRASHES = 3
-# An older crash does not count.
+# Crashes before this time are not counted.
 CRASHES_EXPIRE_AFTER = timedelta(days=1)
-# A process reads the list of tasks that are set aside at most this often.
+# The minimum interval, in seconds, at which a process reads the tasks that are set aside.
 REFRESH_S = 10.0
 DRAFT_SUFFIX = ".new"
 
@@ -46,7 +47,7 @@ _refreshed_at = float("-inf")
 
 
 class CrashAwareTask(celery.Task):
-    """Base class of all tasks."""
+    """Base class of all tasks. It does not run tasks that are set aside."""
 
     abstract = True
 
@@ -61,20 +62,20 @@ class CrashAwareTask(celery.Task):
 
 
 def task_key(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return the same key for each message that asks for the same work."""
+    """Return a key that is equal for all messages that request the same work."""
     text = json.dumps([name, list(args), dict(kwargs)], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextmanager
 def running(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
-    """Let the file of this thread name the task inside the block."""
+    """Within the block, name the task in the file of this thread."""
     try:
         file = _own_file()
         task = {"name": name, "args": args, "kwargs": kwargs}
         os.pwrite(file, json.dumps(task, default=str).encode(), 0)
     except OSError:
-        # A full disk must not stop tasks.
+        # Ignore the error, because a full disk must not stop tasks.
         log.warning("running_file_failed", exc_info=True)
         yield
         return
@@ -85,11 +86,11 @@ def running(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
 
 
 def is_set_aside(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether this work killed its worker too often. Without a database, it may run."""
+    """Return whether this work is set aside. Without a database, it may run."""
     try:
         _count_once_per_process()
         key = task_key(name, args, kwargs)
-        # The list may be older than a retry of the task.
+        # Check the database too, because the cached list may be outdated.
         return key in _set_aside_keys() and CrashedTask.objects.set_aside().filter(pk=key).exists()
     except (DatabaseError, InterfaceError, OSError):
         log.warning("crash_check_failed", exc_info=True)
@@ -97,11 +98,11 @@ def is_set_aside(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
 
 
 def count_crashes() -> None:
-    """Count the tasks of dead processes of this machine. Raises `DatabaseError`."""
+    """Count the tasks of dead processes on this machine. Raises `DatabaseError`."""
     for path in folder().glob("*.json"):
         with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have counted it since it was listed.
+            # Another process may have counted this file since it was listed.
             if os.fstat(file.fileno()).st_nlink and (text := file.read()):
                 record_crash(**json.loads(text))
             path.unlink()
@@ -109,7 +110,7 @@ def count_crashes() -> None:
 
 @transaction.atomic
 def record_crash(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Count a crash, and set the task aside if it was one too many."""
+    """Count a crash. Set the task aside if it has crashed too often."""
     now = timezone.now()
     row, _ = CrashedTask.objects.select_for_update().get_or_create(
         key=task_key(name, args, kwargs),
@@ -132,19 +133,21 @@ def folder() -> Path:
 
 @worker_shutting_down.connect
 def forget_own_tasks(**_: Any) -> None:
-    """Delete the files of this worker: a task that a shutdown ends is no crash."""
+    """Delete the files of this worker when it shuts down, so that its tasks do not count as
+    crashes.
+    """
     for path in folder().glob("*.json"):
         if str(os.getpid()) in path.name.split("-")[:2]:
             path.unlink(missing_ok=True)
 
 
 def _own_file() -> int:
-    """Return the descriptor of this thread's file, which the first call creates."""
+    """Return the file descriptor of this thread's file. The first call creates the file."""
     if getattr(_thread, "process", None) != os.getpid():
-        # The name contains the id of the parent, because a shutdown signals the parent.
+        # The name contains the id of the parent process, which is the one that a shutdown signals.
         prefix = f"{os.getppid()}-{os.getpid()}-"
         file, draft = tempfile.mkstemp(DRAFT_SUFFIX, prefix, folder())
-        # Locked before others can find it.
+        # Lock the file before others can find it.
         fcntl.flock(file, fcntl.LOCK_EX)
         Path(draft).rename(Path(draft).with_suffix(".json"))
         _thread.process, _thread.file = os.getpid(), file

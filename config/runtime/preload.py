@@ -1,12 +1,12 @@
-"""Start-up costs of a process: modules loaded before the first reply, and garbage collection.
+"""Start-up of a process: loads modules before the first reply, and configures garbage collection.
 
-`manage.py up` loads them once, before its processes fork. A web process that was started in another
-way loads them in a thread after the first request, so that neither that reply nor other requests
-wait for the second that this takes.
+`manage.py up` loads the modules once, before its processes fork. A web process that was started in
+another way loads them in a thread after its first request. Loading takes a second, for which
+neither that reply nor other requests should wait.
 
-Garbage collection skips the objects that start-up loads, which stay for ever. With CPython's
-defaults, a process with fifty concurrent replies spent an eighth of its time in collections, and
-each full collection stopped it for up to 0.4 s.
+Garbage collection skips the objects that are loaded at the start, because they are never freed.
+With CPython's defaults, a process with fifty concurrent replies spent an eighth of its time on
+garbage collection, and each full collection stopped it for up to 0.4 s.
 """
 
 import gc
@@ -18,14 +18,14 @@ from threading import Thread
 
 log = logging.getLogger(__name__)
 
-# New objects per collection of the youngest generation; CPython's default is 700.
+# The number of new objects after which the youngest generation is collected. The default is 700.
 # https://docs.python.org/3/library/gc.html#gc.set_threshold
 GC_THRESHOLD = 10_000
 
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause collection while modules load, because little becomes garbage; then freeze."""
+    """Pause garbage collection while modules load, because little becomes garbage. Then freeze."""
     gc.disable()
     try:
         yield
@@ -34,7 +34,7 @@ def garbage_collection_paused() -> Iterator[None]:
 
 
 def freeze_loaded_objects() -> None:
-    """Exclude all present objects from future collections, and enable collection."""
+    """Exclude all existing objects from garbage collection, and enable it."""
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
     gc.enable()
@@ -42,7 +42,7 @@ def freeze_loaded_objects() -> None:
 
 @cache
 def start() -> None:
-    """Start the loading thread, at the first call."""
+    """Start the loading thread on the first call."""
     Thread(target=load, name="preload", daemon=True).start()
 
 
@@ -58,11 +58,11 @@ def load() -> None:
         token_counting.count("once")
         with app.connection_for_write() as broker:
             broker.get_transport_cls()
-        # Importing it is slow, and calling it imports more modules.
+        # Imported on demand: the import is slow, and calling the function imports more modules.
         from chat.providers.warmup import load_client_code
 
         load_client_code()
         freeze_loaded_objects()
     except Exception:
-        # If a part fails to load, the code that needs it reports the error.
+        # Only log the error. If a module cannot be loaded, the code that needs it raises it again.
         log.exception("preload_failed")

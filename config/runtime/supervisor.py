@@ -1,10 +1,11 @@
-"""The supervisor of Strata's processes: starts them, restarts those that die, and stops all.
+"""The supervisor: starts Strata's processes, restarts those that die, and stops all of them.
 
-Each child is a fork of the supervisor, so that all share the memory of the modules that it loaded.
-Therefore the supervisor has no threads: a fork copies locks, but not the threads that hold them.
+Each child is a fork of the supervisor, so that all share the memory of the modules that it has
+loaded. Therefore the supervisor must not have threads: a fork copies locks, but not the threads
+that hold them.
 
-Each child leads its own session. A terminal's Ctrl-C then reaches only the supervisor, and a child
-can be ended together with the processes that it started.
+Each child leads its own session. Ctrl-C in a terminal then reaches only the supervisor, and a child
+can be ended together with its own child processes.
 """
 
 import ctypes
@@ -25,9 +26,9 @@ from typing import NoReturn, Self
 
 from config.runtime.watchdog import Watch
 
-# Signals, such as those of ended children, and connections to sockets interrupt a tick.
+# The maximum length of a tick. Signals, such as those of ended children, and connections end it.
 TICK_S = 10.0
-# A sleep that lasts this much too long means that the machine or this process was suspended.
+# If a sleep takes this much longer than requested, the machine or this process was suspended.
 SUSPENDED_S = 1.0
 TERM_TIMEOUT_S = 10.0  # from SIGTERM to SIGQUIT
 QUIT_TIMEOUT_S = 2.0  # from SIGQUIT to SIGKILL
@@ -35,7 +36,7 @@ MAX_RESTART_DELAY_S = 30.0
 STABLE_AFTER_S = 60.0  # a child that lived this long is restarted at once
 MAX_LOG_BYTES = 5_000_000
 LOG_CHECK_INTERVAL_S = 60.0
-# One Ctrl-C may arrive twice: through `make`, and directly.
+# A second signal within this time is ignored, because one Ctrl-C may arrive directly and by `make`.
 SIGNAL_REPEAT_S = 1.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # <linux/prctl.h>
@@ -50,21 +51,21 @@ def prctl(option: int, value: int | bytes) -> None:
 
 @dataclass
 class Child:
-    """A process to keep alive. Its output goes to the file `log`; if `log` is None, to the output
-    of the supervisor.
+    """A process that is kept alive. Its output is written to the file `log`, or if `log` is None to
+    the output of the supervisor.
     """
 
     name: str
     run: Callable[[], object]
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
-    # True for a process that the other processes need.
+    # True if the other processes need it until they have stopped.
     stops_last: bool = False
-    # Niceness: higher values get less processor time when it is scarce.
+    # Niceness. A higher value gives less CPU time while it is scarce.
     nice: int = 0
-    # Detects that the process is alive but no longer answers.
+    # Detects that the process is alive but does not respond.
     watch: Watch | None = None
-    # The process is started by a connection to this socket, and may end when it likes.
+    # A connection to this socket starts the process. It may end at any time.
     on_demand: socket.socket | None = None
 
     pid: int | None = field(default=None, init=False)
@@ -74,7 +75,7 @@ class Child:
     failures: int = field(default=0, init=False)
 
     def start(self) -> None:
-        """Start the process, and rotate its log first if it is too long."""
+        """Start the process. If its log is too long, rotate it first."""
         if self.log:
             rotate(self.log)
         for stream in (sys.stdout, sys.stderr):
@@ -91,7 +92,7 @@ class Child:
             self.watch.restart()
 
     def _become(self, supervisor: int) -> NoReturn:
-        """Run as a new process, and end it."""
+        """Run in the new process, and end it."""
         code = 1
         try:
             self._leave(supervisor)
@@ -105,11 +106,11 @@ class Child:
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
                 sys.stderr.flush()
-            # Not exit: it would run what the supervisor registered for its own end.
+            # Not sys.exit, which would run the exit handlers of the supervisor.
             os._exit(code)
 
     def _leave(self, supervisor: int) -> None:
-        """Give up what this process shares with the supervisor."""
+        """Close or reset what this process has inherited from the supervisor."""
         signal.set_wakeup_fd(-1)
         for number in (*STOP_SIGNALS, signal.SIGCHLD):
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -118,7 +119,7 @@ class Child:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisor:
             os._exit(1)
-        # For ps and top; the kernel keeps 15 bytes.
+        # The name for ps and top. The kernel stores up to 15 bytes.
         prctl(PR_SET_NAME, f"strata-{self.name.replace(' ', '-')}".encode()[:15])
         os.nice(self.nice)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -142,18 +143,18 @@ class Child:
             self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def signal_group(self, number: int) -> bool:
-        """Send a signal to the process and its children. Return False if none is left."""
+        """Send a signal to the process and its children. Return False if none of them is left."""
         if self.pid is None:
             return False
         try:
             os.killpg(self.pid, number)
-        # macOS raises PermissionError for a group of zombies.
+        # macOS raises PermissionError if all processes of the group are zombies.
         except (ProcessLookupError, PermissionError):
             return False
         return True
 
     def plan_restart(self) -> float:
-        """Set the time of the restart, and return the delay: 0, 1, 2, 4, … 30 seconds."""
+        """Set the time of the restart. Return the delay in seconds: 0, 1, 2, 4, …, 30."""
         if time.monotonic() - self.started_at > STABLE_AFTER_S:
             self.failures = 0
         delay = min(MAX_RESTART_DELAY_S, 2.0 ** (self.failures - 1)) if self.failures else 0.0
@@ -162,7 +163,9 @@ class Child:
         return delay
 
     def cause(self) -> str:
-        """Return why it ended: the signal, or the exit code and the last line of its log."""
+        """Return why the process ended: the signal, or the exit code and the last line of its
+        log.
+        """
         code = self.exit_code or 0
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
@@ -172,10 +175,10 @@ class Child:
 
 
 class Supervisor:
-    """Keeps `children` alive inside a `with` block, and stops them at its end.
+    """Keeps `children` alive within a `with` block, and stops them at its end.
 
-    SIGINT, SIGTERM and SIGHUP set `stopping`. A second signal skips the timeouts. `report` is
-    called with a line for each restart and each forced stop.
+    SIGINT, SIGTERM and SIGHUP set `stopping`. Another signal skips the timeouts. `report` is called
+    with a line of text for each restart and each forced stop.
     """
 
     def __init__(self, children: Sequence[Child], report: Callable[[str], None] = print) -> None:
@@ -186,21 +189,21 @@ class Supervisor:
         self._stopping_since = 0.0
         self._logs_checked_at = time.monotonic()
         self._handlers: dict[int, object] = {}
-        # A signal makes the first readable.
+        # A signal makes the first socket readable.
         self._signals, self._signals_end = socket.socketpair()
 
     def __enter__(self) -> Self:
         for number in STOP_SIGNALS:
-            # Under nohup, SIGHUP stays ignored.
+            # Under nohup, SIGHUP is ignored, and this must not change.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._handlers[number] = signal.signal(number, self._on_signal)
-        # Without a handler, Python would not note it.
+        # Without a handler, SIGCHLD would not wake this process.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         self._signals.setblocking(False)
         self._signals_end.setblocking(False)
         signal.set_wakeup_fd(self._signals_end.fileno(), warn_on_full_buffer=False)
-        # Become the parent of orphaned grandchildren, in order to reap them. By default, process 1
-        # is their parent, which does not always reap in a container.
+        # Become the parent of orphaned grandchildren, in order to reap them. Otherwise process 1
+        # would be their parent, and in a container it does not always reap.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         for child in self.children:
             if child.on_demand:
@@ -221,7 +224,7 @@ class Supervisor:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def tick(self, seconds: float = TICK_S) -> None:
-        """Replace and restart children, rotate the logs, then sleep until something happens."""
+        """Replace and restart children, rotate logs, and then sleep until something happens."""
         for child in self.children:
             if child.watch and child.is_alive() and child.watch.deadline <= time.monotonic():
                 self.kill_silent(child, child.watch)
@@ -245,7 +248,7 @@ class Supervisor:
         self._sleep(max(0.0, min([now + seconds, *starts, *deadlines]) - now))
 
     def _sleep(self, seconds: float) -> None:
-        """Wait for a signal or a connection, and start the child that the connection is for."""
+        """Wait for a signal or a connection. Start the child for which the connection is."""
         waiting = {
             child.on_demand: child
             for child in self.children
@@ -272,7 +275,8 @@ class Supervisor:
     def _stop_together(self, children: Sequence[Child]) -> None:
         for child in filter(Child.is_alive, children):
             assert child.pid is not None
-            # Only the leader: Celery's parent process ends its children after their tasks.
+            # Only to the process itself: Celery's parent process ends its children after their
+            # tasks.
             os.kill(child.pid, signal.SIGTERM)
         self._wait_for(Child.is_alive, children, TERM_TIMEOUT_S)
         for number in (signal.SIGQUIT, signal.SIGKILL):
@@ -294,7 +298,7 @@ class Supervisor:
             time.sleep(0.02)
 
     def _reap_orphans(self) -> None:
-        """Reap zombies, except the children, whose exit codes are needed."""
+        """Reap all zombies except the children, whose exit codes are still needed."""
         if sys.platform != "linux":
             return
         children = {child.pid for child in self.children}
@@ -305,7 +309,7 @@ class Supervisor:
                 os.waitpid(zombie.si_pid, 0)
 
     def kill_silent(self, child: Child, watch: Watch) -> None:
-        """Kill a child that no longer answers, after it wrote its stacks to its log."""
+        """Kill a child that does not respond. Before that, it writes its stacks to its log."""
         assert child.pid is not None
         status = watch.request_stacks(child.pid)
         self._report(f"{child.name} does not answer ({status}); its stacks are in its log")
@@ -313,7 +317,7 @@ class Supervisor:
         child.wait()
 
     def handle_exit(self, child: Child) -> None:
-        """Kill the remaining processes of a dead child, and plan its restart."""
+        """Kill the remaining processes of a dead child, and schedule its restart."""
         child.signal_group(signal.SIGKILL)
         if child.on_demand and not child.exit_code:
             child.pid = None
@@ -333,7 +337,7 @@ class Supervisor:
 
 
 def rotate(log: Path) -> None:
-    """Copy a log that is too long to `<log>.1` and truncate it. Its writers append to it."""
+    """Copy a log that is too long to `<log>.1` and truncate it. Processes append to the log."""
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         shutil.copyfile(log, log.with_name(log.name + ".1"))
         os.truncate(log, 0)

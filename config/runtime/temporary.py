@@ -1,6 +1,6 @@
-"""A data folder that is deleted when the command ends, for `up --temporary`.
+"""A data folder for `up --temporary`, which is deleted when the command ends.
 
-Settings read `STRATA_DATA_DIR` once, so the folder is made before Django loads them.
+Settings read `STRATA_DATA_DIR` only once, so the folder is created before Django loads them.
 """
 
 import os
@@ -21,16 +21,17 @@ PREFIX = "strata-temporary-"
 
 @contextmanager
 def temporary_data_dir() -> Iterator[Path]:
-    """Set `STRATA_DATA_DIR` to a new folder inside the block, and delete it with its database.
+    """Within the block, set `STRATA_DATA_DIR` to a new folder. At the end, delete it and its
+    database.
 
-    SIGINT, SIGTERM and SIGHUP end the block, also while Django still loads. Only SIGKILL leaves
-    the folder.
+    SIGINT, SIGTERM and SIGHUP end the block, even while Django is loading. Only SIGKILL leaves the
+    folder behind.
     """
     for number in STOP_SIGNALS:
-        # Under nohup, SIGHUP stays ignored.
+        # Under nohup, SIGHUP is ignored, and this must not change.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
-    # Not TMPDIR: the path of the database's socket has to be short.
+    # Not in TMPDIR, because the path of the database's socket must be short.
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))
     os.environ["STRATA_DATA_DIR"] = str(folder)
     try:
@@ -44,7 +45,9 @@ def temporary_data_dir() -> Iterator[Path]:
 
 
 def delete(folder: Path) -> None:
-    """Stop the database in `folder`, which another command may still use, and delete the folder."""
+    """Stop the database in `folder`, even if another command still uses it, and delete the
+    folder.
+    """
     server.stop(folder)
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():

@@ -1,4 +1,4 @@
-"""Celery pool of threads with time limits, for workers that run many tasks in one process."""
+"""A Celery pool of threads with time limits, for workers that run many tasks in one process."""
 
 import ctypes
 import faulthandler
@@ -17,10 +17,10 @@ from django.db import connection
 
 
 def close_unused_connections() -> None:
-    """Close the database connections of this process that no thread uses.
+    """Close the database connections of this process that no thread is using.
 
-    Each is a process of PostgreSQL. The pool itself closes them one by one, and keeps those that
-    several tasks use each minute for a moment.
+    Each connection is a process of PostgreSQL. The pool itself would close them one by one.
+    Connections that several tasks use each minute are kept for a moment.
     """
     if pool := connection.pool:  # type: ignore[attr-defined]  # PostgreSQL has it
         with pool._lock:
@@ -33,7 +33,7 @@ def close_unused_connections() -> None:
 
 @dataclass
 class Running:
-    """The limits of a task, by the monotonic clock."""
+    """The time limits of a running task, by the monotonic clock."""
 
     soft_at: float
     hard_at: float
@@ -41,16 +41,16 @@ class Running:
 
 
 class Timer(timer2.Timer):
-    """Celery's timer, whose thread sleeps for long and therefore cannot be waited for."""
+    """Celery's timer. Its thread sleeps for a long time, so nothing waits for its end."""
 
     def stop(self) -> None:
         self.running = False
 
 
 class TaskPool(thread.TaskPool):
-    """Celery's pool of threads, whose tasks have the soft and the hard time limit.
+    """Celery's pool of threads, but with a soft and a hard time limit for tasks.
 
-    The worker's heartbeat calls `tend`.
+    The heartbeat of the worker calls `tend`.
     """
 
     Timer = Timer
@@ -85,14 +85,14 @@ class TaskPool(thread.TaskPool):
         return super().on_apply(limited, args, kwargs, callback, accept_callback, **options)
 
     def tend(self) -> None:
-        """Enforce the time limits, and close the connections that no task uses."""
+        """Enforce the time limits, and close unused database connections."""
         self.enforce_limits()
         close_unused_connections()
 
     def enforce_limits(self) -> None:
         """Raise `SoftTimeLimitExceeded` in a task after its soft limit.
 
-        A task that exceeds the hard limit ends the process, because a thread cannot be ended. Its
+        After the hard limit, the whole process ends, because a thread cannot be ended. The task's
         crash is counted, and the tasks of the other threads are delivered again.
         """
         now = time.monotonic()

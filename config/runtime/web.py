@@ -1,4 +1,4 @@
-"""The web process of `manage.py up`: uvicorn, which sleeps until a request or a signal arrives."""
+"""The web process of `manage.py up`: uvicorn, but it sleeps until a request or signal arrives."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
-    """Serve requests to `listener`, which other processes may serve too, until SIGTERM.
+    """Serve requests on `listener` until SIGTERM. Other processes may serve it too.
 
     The event loop calls `heartbeat`.
     """
@@ -25,7 +25,7 @@ def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
     config = uvicorn.Config(
         application,
         lifespan="off",
-        # Proxy headers are evaluated in one place only: by STRATA_TRUSTED_PROXIES.
+        # Proxy headers are only evaluated in one place, according to STRATA_TRUSTED_PROXIES.
         proxy_headers=False,
         access_log=False,
         log_config=None,
@@ -35,7 +35,7 @@ def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
 
 
 class DatedState(ServerState):
-    """uvicorn's state, whose date is computed for each response."""
+    """uvicorn's state, but its date is computed for each response."""
 
     @property
     def default_headers(self) -> Headers:
@@ -47,7 +47,7 @@ class DatedState(ServerState):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server. Its own main loop wakes up ten times a second."""
+    """uvicorn's server without its main loop, which wakes up ten times a second."""
 
     def __init__(self, config: uvicorn.Config, heartbeat: Callable[[], None]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The worker processes of `manage.py up`, whose tasks run in threads."""
+"""The worker processes of `manage.py up`. Their tasks run in threads."""
 
 import logging
 import time
@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 def work(
     name: str, queues: Sequence[str], heartbeat: Callable[[], None], with_beat: bool = False
 ) -> None:
-    """Run the tasks of `queues`, of each as many at a time as it has slots, until SIGTERM.
+    """Run the tasks of `queues` until SIGTERM, with as many tasks of each queue at a time as it has
+    slots.
 
     The loop that receives tasks calls `heartbeat`.
     """
@@ -44,9 +45,9 @@ def work(
 
 
 class WatchedConsumer(Consumer):
-    """Celery's consumer, whose loop calls `heartbeat`, also while it waits for its broker.
+    """Celery's consumer, but its loop calls `heartbeat`, even while it waits for the broker.
 
-    It also tends the pool.
+    It also calls `tend` of the pool.
     """
 
     def __init__(self, heartbeat: Callable[[], None], *args: Any, **kwargs: Any) -> None:
@@ -61,7 +62,7 @@ class WatchedConsumer(Consumer):
             self.pool.tend()
 
     def perform_pending_operations(self) -> None:
-        """Report each turn of the loop of a broker without an event loop."""
+        """Call `heartbeat` in each iteration of the loop, for brokers without an event loop."""
         self.turn()
         super().perform_pending_operations()
 
@@ -71,12 +72,12 @@ class WatchedConsumer(Consumer):
         super().register_with_event_loop(hub)
 
     def ensure_connected(self, conn: Connection) -> Connection:
-        """Return the connection when the broker accepts it."""
+        """Return the connection once the broker accepts it."""
 
         def report_failure(error: Exception, seconds: float) -> None:
             log.error("broker_unavailable cause=%r retry_s=%.0f", error, seconds)
 
-        # Each second until the next attempt.
+        # Called every second until the next attempt.
         def before_retry() -> None:
             self.turn()
             maybe_shutdown()

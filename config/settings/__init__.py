@@ -2,8 +2,8 @@
 
 import os
 
-# Read by numpy at its first import. With more threads, the small products of the built-in embedder
-# take ten times as long, because the threads wait for each other.
+# numpy reads this at its first import. With more threads, the small products of the built-in
+# embedder would take ten times as long, because the threads wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from config.settings.api import *
@@ -47,7 +47,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "config.http.middleware.PageCompressionMiddleware",
-    # Before the static files, so that their responses have the policy too.
+    # Before the static files, so that their responses also have the policy.
     "csp.middleware.CSPMiddleware",
     "config.http.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -91,7 +91,7 @@ TEMPLATES = [
     }
 ]
 LANGUAGE_CODE = "en"
-# Each language by its name in that language.
+# The name of each language in that language.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_SAMESITE = "Lax"

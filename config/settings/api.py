@@ -1,4 +1,4 @@
-"""The REST API: authentication, rates, pagination and its schema."""
+"""Settings of the REST API: authentication, rate limits, pagination and the schema."""
 
 from config import __version__
 from config.settings.env import Rate, Variables, load, var
@@ -61,17 +61,17 @@ class LimitVariables(Variables):
 
 
 _env = load(LimitVariables)
-# (requests, seconds) for each token; None means no limit. All tokens of a user together may send
-# three times as many.
+# The rate limits of each token as (requests, seconds); None means no limit. All tokens of a user
+# together have three times the limit.
 RATES = {
     "reads": _env.rate_reads,
     "writes": _env.rate_writes,
     # Each answer of a model also counts as a write.
     "replies": _env.rate_replies,
 }
-# For each signed-in user, and for each address without sign-in.
+# The rate limit for each signed-in user, and for each IP address without sign-in.
 PAGE_RATE = _env.rate_pages
-# The event streams that one web process holds open.
+# The maximum number of event streams that a web process holds open.
 STREAMS_PER_USER, STREAMS_PER_PROJECT = _env.streams_per_user, _env.streams_per_project
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["projects.authentication.TokenAuthentication"],
@@ -96,7 +96,7 @@ REST_KNOX = {
     "TOKEN_PREFIX": "strata_",
 }
 KNOX_TOKEN_MODEL = "projects.Token"
-# knox's migrations would create a table for its own token model, which is not used.
+# No migrations, because they would create a table for knox's own token model, which is not used.
 MIGRATION_MODULES = {"knox": None}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Strata",

@@ -75,16 +75,16 @@ class AccountVariables(Variables):
 _env = load(AccountVariables)
 if _env.oidc_issuer and not _env.oidc_client_id:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
-# Whether everybody may create an account, or only people with an invitation to a project.
+# Whether anybody may create an account, or only people with an invitation.
 SIGNUP_OPEN = _env.signup == "open"
-# Without a mail server, pages do not offer anything that needs mail.
+# Without a mail server, pages do not offer functions that need mail.
 SENDS_MAIL = _env.email is not None
 globals().update(_env.email or {})
 EMAIL_TIMEOUT = 20  # seconds
 DEFAULT_FROM_EMAIL = _env.email_from
 OIDC_ISSUER = _env.oidc_issuer.rstrip("/")
 OIDC_NAME = _env.oidc_name
-# Whether the provider admits people who have neither an account nor an invitation.
+# Whether new users of the provider may sign in without an invitation.
 OIDC_SIGNUP = _env.oidc_signup
 _oidc_client = {"client_id": _env.oidc_client_id, "secret": _env.oidc_client_secret}
 
@@ -117,11 +117,11 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "optional"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Strata] "
 ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_MAIL
-# No mail to addresses without an account.
+# Do not send mail to addresses without an account.
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-# Added to the limits of allauth.
+# Limits in addition to those of allauth.
 ACCOUNT_RATE_LIMITS = {"invitation": "60/m/ip", "oidc": "30/m/ip"}
 MFA_ADAPTER = "projects.accounts.mfa.StrataMFAAdapter"
 MFA_FORMS = {
@@ -133,14 +133,14 @@ MFA_FORMS = {
 }
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-# Some users have no email address, some servers send no mail.
+# True, because some users have no email address and some servers send no mail.
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_ISSUER = "Strata"
-# A clock may be half a minute off.
+# The number of 30-second steps by which a user's clock may differ.
 MFA_TOTP_TOLERANCE = 1
 SOCIALACCOUNT_ADAPTER = "projects.accounts.oidc.SocialAccountAdapter"
 SOCIALACCOUNT_FORMS = {"signup": "projects.accounts.forms.SocialSignUpForm"}
-# Only for addresses that both the provider and this server have verified.
+# Applies only to addresses that both the provider and this server have verified.
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10  # seconds

@@ -1,6 +1,6 @@
 """Celery: the broker, queues, routes and time limits.
 
-The beat schedule is in the database, where the admin shows and changes it under Periodic tasks.
+The beat schedule is in the database; administrators can change it under **Admin → Periodic tasks**.
 `config/beat_schedule.py` declares its rows.
 """
 
@@ -13,25 +13,26 @@ if EMBEDDED_POSTGRES:
     _default_broker = server.broker_url(server.socket_directory(DATA_DIR))
 else:
     _default_broker = "pgmq" + DATABASE_URL[DATABASE_URL.index("://") :]
-# `chat`: short tasks, and those that a reader waits for. `memory`: summaries, which may take
-# minutes. `index`: the search index. `io`: imports. `webhooks`: deliveries to other servers.
-# A worker that consumes several queues runs so many tasks of each at a time.
+# `chat`: short tasks, and tasks for which a reader waits. `memory`: summaries, which may take
+# minutes. `index`: the search index. `io`: imports. `webhooks`: deliveries to other servers. The
+# number is how many tasks of the queue a worker runs at a time if it consumes several queues.
 QUEUE_SLOTS = {"chat": 4, "memory": 4, "index": 2, "io": 1, "webhooks": 4}
 QUEUES = tuple(QUEUE_SLOTS)
 CELERY_BROKER_URL = BROKER_URL or _default_broker
 BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
-# Seconds. The soft limit leaves room for the longest single model call before the hard one.
+# In seconds. A task at its soft limit still has time for the longest model call before the hard
+# one.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
 CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
-# Just above the hard limit, so that only the task of a killed worker is delivered again.
+# A little longer than the hard limit, so that only tasks of killed workers are delivered again.
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
     "visibility_timeout": CELERY_TASK_TIME_LIMIT + 60
 }
 if CELERY_BROKER_URL.startswith("redis"):
-    # Detect connections that broke without being closed.
+    # Detects broken connections that were not closed.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {"socket_keepalive": True, "health_check_interval": 30}
 if CELERY_BROKER_URL.startswith("pgmq"):
-    # A notification wakes the worker at once. Without notifications it polls five times a second.
+    # Notifications wake workers at once. Without them, a worker polls five times a second.
     CELERY_BROKER_TRANSPORT_OPTIONS |= {
         "init_extension": False,
         "use_notify": not POOLER,
@@ -44,17 +45,17 @@ if CELERY_BROKER_URL.startswith("pgmq"):
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Seconds between two looks of a worker with threads at its timers.
+# Seconds between two checks of its timers by a worker with threads.
 CELERY_WORKER_TIMER_PRECISION = 10.0
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_IGNORE_RESULT = True
-# JSON only. With pickle, anybody who can write to the broker could run code in a worker.
+# Only JSON. With pickle, anybody who can write to the broker could run code in a worker.
 CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "memory"
-# The first pattern that matches counts. Workers run a task from any queue, because another version
-# of Strata may route it differently.
+# The first matching pattern applies. Workers run a task from any queue, because another version of
+# Strata may route it differently.
 CELERY_TASK_ROUTES = {
     "chat.tasks.*import*": "io",
     "chat.*": "chat",
@@ -69,6 +70,6 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
-# Beat writes the last run of each task at once, so that the admin and /readyz are up to date.
+# Store the last run of each task at once, so that the admin and /readyz are up to date.
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_SCHEDULER = "config.broker.scheduler:LeasedScheduler"

@@ -1,4 +1,4 @@
-"""PostgreSQL, the read replica and the cache."""
+"""Settings of PostgreSQL, the read replica and the cache."""
 
 from typing import Annotated
 
@@ -82,24 +82,24 @@ if EMBEDDED_POSTGRES:
 else:
     DATABASES = {"default": dict(dj_database_url.parse(DATABASE_URL))}
 # A stream returns its connection while it waits, so a pool serves many more streams than it has
-# connections. A worker has one more, to the broker.
+# connections. A worker has one more connection, to the broker.
 # https://docs.djangoproject.com/en/5.2/ref/databases/#connection-pool
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30, "max_idle": 60}
-# A pooler such as PgBouncer may run the next transaction on another server connection, which does
-# not have the prepared statements, cursors and listeners of this one.
+# With a pooler such as PgBouncer, the next transaction may use another server connection, without
+# the prepared statements, cursors and listeners of the current one.
 POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
-    # Each message runs the same few statements. It applies to the cursors of
-    # projects.core.database.server_cursor; Django's own are never prepared.
+    # Prepare statements at their first use, because each message runs the same few statements. This
+    # applies to projects.core.database.server_cursor; Django's own cursors never prepare.
     _options["prepare_threshold"] = 0
 if _env.replica_url:
     _replica: dict[str, object] = dict(dj_database_url.parse(_env.replica_url))
     _replica_options = _replica.get("OPTIONS", {})
     assert isinstance(_replica_options, dict)
-    # Time out quickly when the replica is away: the primary answers instead.
+    # A short timeout: if the replica is not available, the primary is used.
     _brief = {"connect_timeout": 3, "pool": {"min_size": 0, "max_size": 20, "timeout": 3}}
     DATABASES["replica"] = _replica | {
         "DISABLE_SERVER_SIDE_CURSORS": POOLER,
@@ -109,7 +109,7 @@ if _env.replica_url:
 DATABASE_ROUTERS = ["projects.core.database.ReplicaRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Short-lived data of all processes: counts of sign-in attempts, and codes that were used.
+# Short-lived data shared by all processes: counts of sign-in attempts, and codes that were used.
 CACHE_URL = _env.cache_url
 CACHES = {
     "default": {
@@ -120,7 +120,8 @@ CACHES = {
     else {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "projects_cache",
-        # Above this number of rows, some are removed. Expired rows are removed each hour.
+        # The maximum number of rows; above it, some are removed. Expired rows are removed each
+        # hour.
         "OPTIONS": {"MAX_ENTRIES": 50_000},
     }
 }

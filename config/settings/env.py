@@ -1,7 +1,8 @@
-"""The environment variables, each declared once.
+"""Declarations of all environment variables. Each variable is declared only once.
 
-The declaration validates them at start-up, and `config.settings.reference` writes `.env.example`
-and the tables of the documentation from it. A `.env` file (see `env_file`) counts as environment.
+A declaration validates the variable at start-up. `config.settings.reference` generates
+`.env.example` and the tables in the documentation from the declarations. The file `.env` (see
+`env_file`) is read as part of the environment.
 """
 
 import os
@@ -27,28 +28,28 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from config.observability.logging.processors import SECRETS
 
 BASE_DIR = Path(__file__).resolve().parents[2]
-# In the installed package, manage.py is __main__.py (see pyproject.toml).
+# The installed package has __main__.py instead of manage.py (see pyproject.toml).
 IS_PACKAGE = (BASE_DIR / "__main__.py").exists()
-# The data folder, if STRATA_DATA_DIR names no other.
+# The data folder if STRATA_DATA_DIR is not set.
 DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else BASE_DIR / "var"
-# Shorter values are not hidden in logs: they occur in other words.
+# The minimum length of secrets that are hidden in logs. Shorter ones occur within other words.
 MIN_SECRET_CHARS = 6
-# A % that starts no escape sequence.
+# A % that does not begin an escape sequence.
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def comma_separated(value: str) -> list[str]:
-    """Return the items of a list separated by commas."""
+    """Return the items of a comma-separated list."""
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
 def networks(value: str) -> list[IPv4Network | IPv6Network]:
-    """Return networks in CIDR notation, or single addresses, separated by commas."""
+    """Return networks in CIDR notation, or single addresses, from a comma-separated list."""
     return [ip_network(item) for item in comma_separated(value)]
 
 
 def rate(value: str) -> tuple[int, int] | None:
-    """Return (requests, seconds) for a text such as 60/minute, None for `off`."""
+    """Return (requests, seconds) for a rate such as 60/minute; None for `off`."""
     if value.lower() == "off":
         return None
     number, _, period = value.partition("/")
@@ -59,7 +60,7 @@ def rate(value: str) -> tuple[int, int] | None:
 
 
 def address(*schemes: str) -> Callable[[str], str]:
-    """Return a parser for addresses that begin with one of `schemes`."""
+    """Return a parser for URLs with one of `schemes`."""
 
     def parse(value: str) -> str:
         scheme, separator, _ = value.partition("://")
@@ -71,10 +72,10 @@ def address(*schemes: str) -> Callable[[str], str]:
 
 
 def database_url(value: str) -> str:
-    """Return the address of a PostgreSQL database.
+    """Return the URL of a PostgreSQL database.
 
-    A password that is not percent-encoded would change the host or the database name, so such
-    addresses raise ValueError.
+    Raises ValueError if the password is not percent-encoded, because it would change the host or
+    the database name.
     """
     address("postgres", "postgresql")(value)
     dj_database_url.parse(value)
@@ -88,9 +89,9 @@ def database_url(value: str) -> str:
 
 
 def origin(value: str) -> str:
-    """Return the address of a whole server: http:// or https://, a host, perhaps a port."""
+    """Return the URL of a server: http:// or https://, a host, and optionally a port."""
     parts = urlsplit(value)
-    # Reading the port raises ValueError for an invalid one.
+    # Accessing `port` raises ValueError if it is invalid.
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError(value)
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
@@ -99,7 +100,7 @@ def origin(value: str) -> str:
 
 
 def model_name(*names: str) -> Callable[[str], str]:
-    """Return a parser for one of `names` or a pydantic-ai model name, `provider:model`."""
+    """Return a parser for one of `names` or a pydantic-ai model name `provider:model`."""
 
     def parse(value: str) -> str:
         provider, colon, model = value.partition(":")
@@ -129,10 +130,10 @@ def var(
     ge: int | None = None,
     le: int | None = None,
 ) -> Any:
-    """Declare the variable `name`. `takes` completes the error "strata: NAME takes …".
+    """Declare the variable `name`. `takes` completes the error message "strata: NAME takes …".
 
-    `shown_default` is the default as the documentation shows it, if not by its value. A `secret`
-    may also be in a file that NAME_FILE names, and no log shows it.
+    `shown_default` is the default in the documentation, if it differs from the value. A `secret`
+    can also be in a file that NAME_FILE names, and is hidden in logs.
     """
     if shown_default is None and isinstance(default, bool):
         shown_default = "on" if default else "off"
@@ -168,16 +169,16 @@ T = TypeVar("T", bound=Variables)
 
 
 def declaration(field: FieldInfo) -> dict[str, Any]:
-    """Return what `var` declared besides the value."""
+    """Return the data that `var` declared in addition to the default."""
     assert isinstance(field.json_schema_extra, dict)
     return field.json_schema_extra
 
 
 def load(variables: type[T]) -> T:
-    """Read and validate the environment.
+    """Read and validate the variables in the environment.
 
-    Raises SystemExit with one line that names the variable and its valid values. The line never
-    shows the value, which may be a secret.
+    Raises SystemExit with one line that names the variable and its valid values. The line does not
+    contain the value, which may be a secret.
     """
     load_dotenv(env_file())
     declared = {str(field.validation_alias): field for field in variables.model_fields.values()}
@@ -201,8 +202,8 @@ def env_file() -> Path:
 def read_secret(name: str) -> str:
     """Return the secret in the variable `name`, or in the file that `name`_FILE names.
 
-    A file's content is copied to the environment, where the providers' libraries and child
-    processes read it. Raises SystemExit if the file is unreadable or both are set and differ.
+    The content of the file is copied to the environment, where libraries of providers and child
+    processes read it. Raises SystemExit if the file cannot be read, or if both are set and differ.
     """
     if path := os.environ.get(f"{name}_FILE", "").strip():
         try:
@@ -233,33 +234,34 @@ def require_packages(module: str, extra: str, variable: str) -> None:
 
 
 def keep_out_of_logs(value: str) -> None:
-    """Hide `value` in logs, and the password in it if it is an address."""
+    """Hide `value` in logs. If it is a URL, hide the password in it."""
     password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
     candidates = (value, password, unquote(password))
     SECRETS.update(secret for secret in candidates if len(secret) >= MIN_SECRET_CHARS)
 
 
 def private_folder(path: Path, is_passable: bool = False) -> Path:
-    """Create the folder with mode 0700, or close an existing one to other accounts.
+    """Create the folder with mode 0700, or remove the access of other accounts to an existing
+    folder.
 
-    With `is_passable`, other accounts that could enter the folder still can, but not list it. A
-    folder like /tmp, which all accounts share, stays open.
+    With `is_passable`, other accounts that could enter the folder still can, but cannot list it. A
+    folder that all accounts share, like /tmp, is not changed.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = path.stat().st_mode
     others = stat.S_IRWXG | stat.S_IRWXO & ~(stat.S_IXOTH if is_passable else 0)
     if mode & others and not mode & stat.S_ISVTX:
-        # A mounted volume may belong to another account.
+        # A mounted volume may belong to another account, which makes this impossible.
         with suppress(PermissionError):
             path.chmod(stat.S_IMODE(mode) & ~others)
     return path
 
 
 def generated_secret(path: Path) -> str:
-    """Return the secret in the file `path`, which the first call creates with mode 0600.
+    """Return the secret in the file `path`. The first call creates it with mode 0600.
 
-    Processes that start together agree: a complete file is linked into place, and the slower ones
-    read it.
+    If several processes start at once, they use the same secret: a complete file is linked to
+    `path`, and the slower processes read it.
     """
     if not path.exists():
         handle, draft = tempfile.mkstemp(dir=path.parent)

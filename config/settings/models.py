@@ -1,4 +1,4 @@
-"""Models, prompts, recall, importers and exporters."""
+"""Settings of models, prompts, recall, importers and exporters."""
 
 import os
 from typing import Annotated
@@ -132,7 +132,7 @@ class RecallVariables(Variables):
 
 
 _env = load(ModelVariables)
-# pydantic-ai reads the providers' keys itself.
+# pydantic-ai itself reads the keys of the providers.
 for _name in list(os.environ):
     if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
         read_secret(_name.removesuffix("_FILE"))
@@ -143,7 +143,7 @@ HAS_SYSTEM_MODEL = bool(_env.system_model)
 SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
 MODEL_FIRST_TOKEN_TIMEOUT = _env.first_token_timeout
 MODEL_TIMEOUT = _env.model_timeout
-# The environment variable of each provider whose key is set. pydantic-ai reads the keys itself.
+# The environment variables of providers whose key is set. pydantic-ai itself reads the keys.
 MODEL_KEYS = {
     provider: variable
     for provider, variable in {
@@ -159,12 +159,12 @@ MODEL_KEYS = {
 MODEL_SECRETS = {provider: os.environ[variable] for provider, variable in MODEL_KEYS.items()}
 OPENAI_URL = _env.openai_base_url
 OLLAMA_URL = _env.ollama_url
-# pydantic-ai has no `ollama:` models without it.
+# Required by pydantic-ai for `ollama:` models.
 os.environ.setdefault("OLLAMA_BASE_URL", OLLAMA_URL)
 DEMO_MODEL_URL = _env.demo_model_url
 CONTEXT_TOKENS = _env.context_tokens
-# The demo model reads 40 to 80 tokens a second on two busy cores: a longer prompt would take a
-# minute. Its first token includes the time to load the model.
+# The demo model reads 40 to 80 tokens a second on two busy cores, so a longer prompt would take a
+# minute. The wait for its first token includes loading the model.
 DEMO_CONTEXT_TOKENS = 2_048
 DEMO_FIRST_TOKEN_TIMEOUT = max(MODEL_FIRST_TOKEN_TIMEOUT, 180)
 CLOSE_AFTER_DAYS = _env.close_after_days
@@ -176,14 +176,14 @@ if ":" in _recall.embedder and not _recall.embedding_dimensions:
         "STRATA_EMBEDDER, from 1 to 4000"
     )
 EMBEDDER = _recall.embedder
-# 0: the embedder's own, which is unknown for a remote model.
+# 0 means the embedder's own number of dimensions, which is unknown for a remote model.
 EMBEDDING_DIMENSIONS = _recall.embedding_dimensions
-# PostgreSQL's text search configuration, which splits texts into words and reduces them to stems.
+# PostgreSQL's text search configuration, which splits text into words and reduces them to stems.
 SEARCH_LANGUAGE = _recall.search_language
-# Consecutive messages of one speaker are one excerpt.
+# Whether consecutive messages of one speaker are one excerpt.
 MERGE_TURNS = _recall.merge_turns
 
-# The sections of a prompt, in order. Those that change least come first, for prompt caches.
+# The sections of a prompt in order. Sections that change least come first, for prompt caches.
 CHAT_PROMPT_SECTIONS = [
     "chat.prompt.sections.persona",
     "memory.prompt.sections.blocks",
@@ -196,11 +196,11 @@ CHAT_PROMPT_SECTIONS = [
     "memory.prompt.sections.details",
     "chat.prompt.sections.message",
 ]
-# The tools that models may call while they answer; Strata runs them.
+# The built-in tools that models may call while they answer.
 CHAT_MODEL_TOOLS = ["memory.prompt.tools.search_memory", "memory.prompt.tools.read_chat"]
 # The module that checks and lists the models that a project may use.
 PROJECT_MODELS = "chat.providers.catalogue"
-# Functions that annotate a queryset of sessions with a number that lists of sessions show.
+# Functions that annotate sessions with numbers that lists of sessions show.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",
@@ -210,7 +210,7 @@ CHAT_IMPORTERS = {
     "openwebui": "chat.importers.openwebui",
     "strata": "chat.importers.strata",
 }
-# Modules that import a whole zip file.
+# Modules that import a complete zip file.
 CHAT_ARCHIVES = ["memory.portability.importing"]
 CHAT_EXPORTERS = {
     "markdown": "chat.exporters.markdown",

@@ -1,4 +1,4 @@
-"""Logs, metrics and traces: see docs/operations.md."""
+"""Settings of logs, metrics and traces (see docs/operations.md)."""
 
 import logging as std_logging
 import os
@@ -76,8 +76,8 @@ _env = load(LogVariables)
 read_secret("OTEL_EXPORTER_OTLP_HEADERS")
 METRICS_TOKEN = _env.metrics_token or generated_secret(DATA_DIR / "metrics_token")
 keep_out_of_logs(METRICS_TOKEN)
-# The folder in which processes share their counts, so that /metrics shows all of them.
-# Without it, each process counts for itself. `up` shares one among its processes.
+# The folder in which processes share their metrics, so that /metrics shows all of them. Without it,
+# each process has separate metrics. `up` sets it for its processes.
 METRICS_DIR = _env.metrics_dir
 if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
     METRICS_DIR = DATA_DIR / "metrics"
@@ -88,8 +88,8 @@ if TRACES:
     require_packages(
         "opentelemetry.exporter.otlp.proto.http", "tracing", "OTEL_EXPORTER_OTLP_ENDPOINT"
     )
-    # The packages read their variables themselves.
+    # The packages read these variables themselves.
     os.environ.setdefault("OTEL_SERVICE_NAME", "strata")
-# Each process writes to its standard error.
+# Each process logs to its standard error.
 LOGGING = logging.configuration(_env.log_level, _env.log_format == "json")
 DJANGO_STRUCTLOG_CELERY_DEFAULT_LOG_LEVEL = std_logging.DEBUG

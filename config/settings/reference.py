@@ -1,6 +1,6 @@
-"""`.env.example` and the configuration tables, written from the declared variables.
+"""Generates `.env.example` and the tables in the documentation from the declared variables.
 
-`python -m config.settings.reference` writes them.
+To generate them, run `python -m config.settings.reference`.
 """
 
 import re
@@ -55,14 +55,14 @@ def _row(variable: tuple[str, str, dict[str, Any]]) -> str:
 
 
 def inserted(text: str, table: str) -> str:
-    """Return `text` with `table` between its two markers."""
+    """Return `text` with `table` between its markers."""
     pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
     return re.sub(pattern, lambda _: f"{BEGIN}\n{table}\n{END}", text, flags=re.DOTALL)
 
 
 def documents() -> dict[str, str]:
-    """Return the expected content of the generated files, by path."""
-    # README.md has the variables that most installations set, docs/configuration.md all of them.
+    """Return the expected content of the generated files by path."""
+    # README.md lists the variables that most installations set, docs/configuration.md all of them.
     rows = [row for group in GROUPS for row in declared(group) if row[2]["in_readme"]]
     groups = (
         f"## {group.title}\n\n{HEADER}{''.join(map(_row, declared(group)))}" for group in GROUPS

@@ -1,4 +1,4 @@
-"""Hosts, cookies, TLS and the content security policy."""
+"""Settings of hosts, cookies, TLS and the content security policy."""
 
 import os
 from ipaddress import IPv4Network, IPv6Network
@@ -111,15 +111,15 @@ class ServerVariables(Variables):
 
 
 _env = load(ServerVariables)
-# As root, the embedded PostgreSQL runs under another account, which must be able to enter the
-# folder.
+# The folder can be entered by other accounts if this process runs as root, because the embedded
+# PostgreSQL then runs as another account.
 DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
 DEBUG = _env.debug
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
 keep_out_of_logs(SECRET_KEY)
 PORT = _env.port
 ADMIN_PASSWORD = _env.admin_password
-# The public address. With https://, everything requires TLS (see SECURE_…).
+# The public URL. If it begins with https://, TLS is required everywhere (see SECURE_…).
 URL = _env.url
 HTTPS = URL.startswith("https://")
 _authority = urlsplit(URL).netloc
@@ -132,30 +132,31 @@ CSRF_TRUSTED_ORIGINS = [
 if URL:
     ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
     CSRF_TRUSTED_ORIGINS.insert(0, URL)
-# How many proxies in front of this server add to X-Forwarded-For.
+# The number of proxies in front of this server that add to X-Forwarded-For.
 ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
-# Requests to URLs that users enter may reach the public internet and these networks.
+# Networks that requests to user-entered URLs may reach in addition to the public internet.
 OUTBOUND_ALLOW = _env.outbound_allow
 DEFAULT_EXCEPTION_REPORTER_FILTER = "config.http.error_pages.SecretSettingsFilter"
-# With `no-referrer`, browsers send “Origin: null” with forms, which the CSRF check rejects.
+# Not `no-referrer`: browsers would send “Origin: null” with forms, which the CSRF check rejects.
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
 if HTTPS:
-    # Browsers accept these names only from this host and over TLS, so no other host of the domain
-    # can set them. https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
+    # Browsers accept cookies with these names only over TLS and from this host, so that other hosts
+    # of the domain cannot set them.
+    # https://httpwg.org/http-extensions/draft-ietf-httpbis-rfc6265bis.html#name-the-__host-prefix
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
     LANGUAGE_COOKIE_NAME = "__Host-language"
     SECURE_SSL_REDIRECT, SECURE_SSL_HOST = True, _authority
-    # Monitoring on the same machine requests these without a proxy.
+    # Monitoring on the same machine requests these paths without a proxy.
     SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
 if ALLAUTH_TRUSTED_PROXY_COUNT:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-# The owner of the domain decides on HSTS for subdomains and on preload lists, because other
-# services may use them.
+# HSTS for subdomains and preload lists are decisions of the owner of the domain, because other
+# services may use the subdomains.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -1,4 +1,4 @@
-"""German date formats, with the names of the English ones."""
+"""German date formats, under the same names as the English formats."""
 
 DATE_FORMAT = "j. N Y"
 LONG_DATE_FORMAT = "j. F Y"

@@ -1,4 +1,4 @@
-"""The command `backup`."""
+"""Management command `backup`: write the database and the files to a file."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, file: str, without_files: bool, **options: Any) -> None:
-        # SIGTERM stops the command in the same way as Ctrl-C.
+        # SIGTERM stops the command like Ctrl-C.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             with open_new_file(file) as output:
@@ -54,7 +54,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def open_new_file(name: str) -> Iterator[IO[bytes]]:
-    """Open a file that only its owner can read, and that appears when it is complete and synced."""
+    """Open a file that only its owner can read. It gets its name when it is complete and synced."""
     if name == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -81,7 +81,7 @@ def move_without_overwriting(draft: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # Not every file system has hard links.
+        # Some file systems have no hard links.
         draft.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

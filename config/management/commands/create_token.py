@@ -1,4 +1,4 @@
-"""The command `create_token`."""
+"""Management command `create_token`: create an API token."""
 
 from datetime import timedelta
 from typing import Any
@@ -40,9 +40,9 @@ class Command(BaseCommand):
         self, *, username: str, create: bool, name: str, scope: str, expires: int | None, **options
     ) -> str:
         if len(name) > MAX_NAME_CHARS:
-            raise CommandError(f"--name takes at most {MAX_NAME_CHARS} characters.")
+            raise CommandError(f"--name can have at most {MAX_NAME_CHARS} characters.")
         if expires is not None and not 1 <= expires <= MAX_LIFETIME_DAYS:
-            raise CommandError(f"--expires takes days, from 1 to {MAX_LIFETIME_DAYS}.")
+            raise CommandError(f"--expires must be a number of days from 1 to {MAX_LIFETIME_DAYS}.")
         requested = {word.strip() for word in scope.split(",")}
         if unknown := requested - set(SCOPES):
             raise CommandError(f"Unknown scope “{min(unknown)}”: use {', '.join(SCOPES)}.")
@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 
 def join_project(slug: str, user: Any, is_new: bool) -> Project:
-    """Return the project. A new user becomes an editor of it, others must be members."""
+    """Return the project. A new user becomes an editor of it. An existing user must be a member."""
     project = find_project(slug)
     if is_new:
         services.add_member(project, user)

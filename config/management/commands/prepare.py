@@ -1,4 +1,4 @@
-"""The command `prepare`, to run before the processes of a new version start."""
+"""Management command `prepare`: run before the processes of a new version are started."""
 
 from typing import Any
 

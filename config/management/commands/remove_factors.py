@@ -1,4 +1,4 @@
-"""The command `remove_factors`, for a user who lost their second factor."""
+"""Management command `remove_factors`: for a user who has lost their second factor."""
 
 from typing import Any
 

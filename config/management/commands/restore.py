@@ -1,4 +1,4 @@
-"""The command `restore`."""
+"""Management command `restore`: replace the database and the files by a backup."""
 
 import signal
 from argparse import ArgumentParser
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             metavar="FILE",
             action="append",
             default=[],
-            help="a tombstone file to use beside tombstones.jsonl in the data folder",
+            help="a tombstone file to use in addition to tombstones.jsonl in the data folder",
         )
         parser.add_argument(
             "--without-tombstones",
@@ -49,7 +49,7 @@ class Command(BaseCommand):
             file, tombstones, options["without_tombstones"], options["replace"]
         )
         try:
-            # The lock also keeps `up` from starting meanwhile.
+            # The lock also prevents `up` from starting during the restore.
             with data_dir_lock(settings.DATA_DIR):
                 restore(restore_options, self.stdout.write)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The command `revoke_token`."""
+"""Management command `revoke_token`: revoke API tokens."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The command `run`: one part of Strata, for installations on several machines."""
+"""Management command `run`: run one part of Strata, for installations on several machines."""
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             ),
             "beat": commands.beat,
         }[part]()
-        # The part imports Strata's apps from this folder.
+        # The process imports Strata's apps from this folder.
         os.chdir(settings.BASE_DIR)
         os.execv(command[0], command)
 

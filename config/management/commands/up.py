@@ -1,6 +1,6 @@
-"""The command `up`: starts database, web processes, workers and, if it is used, the demo model.
+"""Management command `up`: run the database, web processes, workers and, if used, the demo model.
 
-It loads all modules once. Its processes are forks, which share their memory.
+It loads all modules once. Its processes are forks, so that they share the memory of the modules.
 """
 
 import fcntl
@@ -29,21 +29,21 @@ from config.runtime.watchdog import Watch
 from config.settings.env import private_folder
 
 DATABASE_RETRY_S = 2.0
-# Queues whose tasks mostly wait, and queues whose tasks compute.
+# Queues with tasks that mostly wait, and queues with tasks that mostly compute.
 WAITING, HEAVY = ("chat", "memory", "webhooks"), ("index", "io")
 MAX_WEB_PROCESSES = 2
-# Connections that wait until a web process accepts them.
+# The maximum number of connections that wait until a web process accepts them.
 BACKLOG = 2048
-# Until the first request is served.
+# The length of a tick until the first request has been served.
 FIRST_TICK_S = 0.05
-# Pages and replies come first. The units of deploy/systemd use the same value.
+# Workers have a lower priority than pages and replies. The units in deploy/systemd use this value.
 WORKER_NICENESS = 5
 STOPPING = "Stopping…"
 
 
 class Command(BaseCommand):
     help = "Start Strata: database, web, worker and beat, until Ctrl-C."
-    # Checks take most of a second.
+    # None, because the checks take most of a second.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -64,13 +64,13 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, host: str, port: int, demo: bool, is_temporary: bool, **options: Any
     ) -> None:
-        # Until the supervisor takes over, SIGTERM stops the command in the same way as Ctrl-C. Both
-        # are set, because a shell script starts background jobs with SIGINT ignored.
+        # Until the supervisor handles signals, SIGTERM stops the command like Ctrl-C. SIGINT is set
+        # too, because a shell script starts background jobs with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
         if is_temporary:
             self.check_temporary()
-        # Logs, metrics and all other files that its processes write are for this account only.
+        # Only this account can read the logs, metrics and other files that the processes write.
         os.umask(0o077)
         os.chdir(settings.BASE_DIR)
         try:
@@ -79,12 +79,12 @@ class Command(BaseCommand):
         except server.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            # A second signal arrived while the database was being stopped.
+            # A second signal arrived while the database was stopping.
             pass
         self.print_line("Stopped.")
 
     def check_temporary(self) -> None:
-        """Print the folder. Raises `CommandError` if something would be stored elsewhere."""
+        """Print the folder. Raises `CommandError` if some data would be stored elsewhere."""
         if not settings.DATA_DIR.name.startswith(temporary.PREFIX):
             raise CommandError(f"Write {temporary.OPTION} in full, after the command")
         if settings.DATABASE_URL or settings.BROKER_URL or settings.S3_BUCKET:
@@ -95,7 +95,7 @@ class Command(BaseCommand):
         self.print_line(f"Everything is stored in {settings.DATA_DIR} and deleted at the end.")
 
     def run(self, host: str, port: int, with_demo: bool, stack: ExitStack) -> None:
-        """Run until a signal arrives. `stack` stops the processes that were started."""
+        """Run until a signal arrives. `stack` then stops the processes that were started."""
         try:
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
             listener = stack.enter_context(bound_socket(port, host))
@@ -114,15 +114,17 @@ class Command(BaseCommand):
             self.print_line(STOPPING)
 
     def print_line(self, line: str) -> None:
-        # A closed terminal, or one without Unicode, must not prevent the shutdown.
+        # Ignore errors of a closed terminal or one without Unicode, so that the shutdown continues.
         with suppress(OSError, UnicodeEncodeError):
             self.stdout.write(line)
             self.stdout.flush()
 
     def serve(self, listener: socket.socket) -> None:
-        """Start the processes, report the first served request, and keep them alive."""
+        """Start the processes, report when the first request is served, and keep the processes
+        alive.
+        """
         host, port = listener.getsockname()
-        # All addresses are shown and asked as the local one.
+        # If it listens on all addresses, show and query the local address.
         address = ("127.0.0.1" if host == "0.0.0.0" else host, port)
         children = [*self.demo_model(), *servers(listener)]
         listener.listen(BACKLOG)
@@ -139,7 +141,7 @@ class Command(BaseCommand):
             self.print_line(STOPPING)
 
     def keep_database_up(self) -> None:
-        """Restart the embedded PostgreSQL if it died. The other processes reconnect."""
+        """Restart the embedded PostgreSQL if it has died. The other processes reconnect."""
         if not settings.EMBEDDED_POSTGRES or server.is_running(settings.DATA_DIR):
             return
         self.print_line("PostgreSQL ended; restarting")
@@ -150,7 +152,9 @@ class Command(BaseCommand):
             time.sleep(DATABASE_RETRY_S)
 
     def demo_model(self) -> list[Child]:
-        """Return the demo model's process if it is used and can run, and print a line about it."""
+        """Return the process of the demo model if the model is used and can run. Print a line about
+        it.
+        """
         if "demo" not in (settings.CHAT_MODEL, settings.SYSTEM_MODEL):
             return []
         advice = "To use another, set STRATA_CHAT_MODEL and its key in .env or the environment."
@@ -176,10 +180,10 @@ def load_application() -> None:
 
 
 def servers(listener: socket.socket) -> list[Child]:
-    """Return the web processes, and the workers with beat.
+    """Return the web processes and the workers. One of the workers also runs beat.
 
-    One worker runs what mostly waits. What computes has another, because the threads of a process
-    share one core.
+    One worker runs tasks that mostly wait, the other tasks that mostly compute. They are separate,
+    because the threads of a process share one core.
     """
     count = min(MAX_WEB_PROCESSES, os.cpu_count() or 1)
     return [
@@ -190,20 +194,20 @@ def servers(listener: socket.socket) -> list[Child]:
 
 
 def child(name: str, run: Callable[..., None], nice: int = 0) -> Child:
-    """Return a process that is replaced when it no longer calls `heartbeat`."""
+    """Return a process that is replaced when it stops calling `heartbeat`."""
     watch = Watch()
     run = partial(run, heartbeat=watch.heartbeat)
     return Child(name, run, log=log(name.replace(" ", "-")), nice=nice, watch=watch)
 
 
 def log(name: str) -> Path:
-    """Return the file for a process's output."""
+    """Return the log file for the output of a process."""
     return private_folder(settings.DATA_DIR / "logs") / f"{name}.log"
 
 
 @contextmanager
 def data_dir_lock(data_dir: Path) -> Iterator[None]:
-    """Hold `data_dir`/up.lock. Raises `CommandError` if another process does."""
+    """Hold a lock on `data_dir`/up.lock. Raises `CommandError` if another process holds it."""
     path = data_dir / "up.lock"
     with path.open("a+") as file:
         try:
@@ -231,9 +235,11 @@ def port_number(text: str) -> int:
 
 
 def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """Return a socket with this address. Raises `CommandError` if it cannot be used."""
+    """Return a socket that is bound to this address. Raises `CommandError` if that is
+    impossible.
+    """
     bound = socket.socket()
-    # Recently closed connections do not block the port.
+    # Ports of recently closed connections can be used.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
@@ -248,6 +254,6 @@ def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 def health_host() -> str:
-    """Return a host name that the web process answers to."""
+    """Return a host name that the web process accepts."""
     hosts = [host for host in settings.ALLOWED_HOSTS if not host.startswith(("*", "."))]
     return (hosts or ["localhost"])[0]

@@ -1,6 +1,7 @@
-"""Log lines of one form for all processes and libraries: an event name and named values.
+"""Logging configuration: the same format for all processes and libraries, an event name with
+values.
 
-No line contains text that users or models wrote, an address or a secret.
+Log lines contain no text of users or models, no IP addresses and no secrets.
 """
 
 import logging
@@ -10,10 +11,10 @@ import structlog
 
 from config.observability.logging.processors import redact, render
 
-# Loggers that follow the configured level. Libraries log from WARNING, because at lower levels
-# they log whole requests.
+# Loggers that use the configured level. All others log only from WARNING on, because libraries log
+# complete requests at lower levels.
 OWN_LOGGERS = ("config", "projects", "chat", "memory", "django_structlog")
-# Our own lines report the same events without text.
+# Loggers that are switched off, because Strata logs the same events without user text.
 SILENCED_LOGGERS = ("celery.app.trace", "django.request", "uvicorn.access")
 
 _shared: list[structlog.typing.Processor] = [
@@ -41,15 +42,16 @@ def configuration(level: str, as_json: bool) -> dict[str, Any]:
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
         "foreign_pre_chain": _shared,
-        # `redact` formats the message itself, because it decides which values may appear.
+        # False, because `redact` formats the message: it decides which values are logged.
         "use_get_message": False,
         "pass_foreign_args": True,
         "processors": [redact, render(as_json)],
     }
-    # Failures are counted even if the level hides them.
+    # Handlers get all levels from INFO on, so that failures are counted even if they are not
+    # logged.
     lowest = min(logging.getLevelName(level), logging.INFO)
     loggers: dict[str, Any] = {name: {"level": lowest} for name in OWN_LOGGERS}
-    # These loggers have handlers of their own.
+    # Loggers that have their own handlers by default.
     for name in ("django", "django.server", "uvicorn", "uvicorn.error", "celery"):
         loggers[name] = {"handlers": [], "propagate": True, "level": "NOTSET"}
     for name in SILENCED_LOGGERS:

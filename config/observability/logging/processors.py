@@ -1,8 +1,9 @@
-"""Structlog processors: they remove private data from events, and format lines as text or JSON.
+"""Structlog processors that remove private data from events, and format lines as text or JSON.
 
-Lines contain no text that users or models wrote, and no secrets. An exception's message may quote
-a value, and a library's log line a whole request. Exceptions are therefore logged by class, number
-and traceback. A library's line is logged in full only if the library is listed here.
+Lines contain no text of users or models, and no secrets. The message of an exception may quote a
+value, and a log line of a library may quote a complete request. Therefore exceptions are logged by
+class, error number and traceback, and lines of a library are logged completely only if the library
+is listed here.
 """
 
 import json
@@ -20,28 +21,28 @@ import psycopg
 
 Event = dict[str, Any]
 
-# The secrets of the settings, and the passwords in their URLs.
+# Secrets from the settings, including the passwords in URLs.
 SECRETS: set[str] = set()
 PLACEHOLDER = "[secret]"
-# Strings that look like a key or token of Strata or of a provider.
+# Strings that look like keys or tokens of Strata or of a provider.
 KEY_PATTERN = (
     r"(?i:bearer|basic)\s+[\w.~+/=-]{16,}|\bstrata_\w{16,}|\bwhsec_[\w+/=]{8,}|\bsk-[\w-]{12,}"
 )
 LEADING_FIELDS = ("timestamp", "level", "logger", "event")
-# First parts of the names of loggers whose messages contain no user text (`py` has Python's
-# warnings).
+# The first parts of the names of loggers whose messages contain no user text. `py` is the logger of
+# Python's warnings.
 TRUSTED_LOGGERS = (
     *("config", "projects", "chat", "memory", "django", "django_structlog", "uvicorn"),
     *("celery", "kombu", "psycopg", "py"),
 )
-# Errors whose message Strata writes itself.
+# Errors whose message is written by Strata.
 OWN_ERRORS = {
     "chat.providers.base.ProviderError",
     "memory.layers.summarising.base.UnusableSummaryError",
     "memory.recall.embedders.base.EmbedderError",
     "projects.core.outbound_http.OutboundError",
 }
-# Errors whose message names types, attributes and modules.
+# Errors whose message contains only types, attributes and modules.
 CODE_ERRORS = (
     AttributeError,
     ImportError,
@@ -56,7 +57,9 @@ MAX_CAUSES = 5
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the class of `error` and the parts of its message without user text, in a line."""
+    """Return, in one line, the class of `error` and those parts of its message without user
+    text.
+    """
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if details := " ".join(_safe_details(error)):
@@ -73,7 +76,7 @@ def _safe_details(error: BaseException) -> Iterator[str]:
         yield error.strerror
     cause = error if isinstance(error, psycopg.Error) else error.__cause__
     if isinstance(cause, psycopg.OperationalError):
-        # Describes the connection, not the statement.
+        # It describes the connection, not the statement.
         yield _first_line(str(cause))
     elif isinstance(cause, psycopg.Error):
         names = (cause.sqlstate, cause.diag.table_name, cause.diag.constraint_name)
@@ -89,7 +92,7 @@ def _first_line(text: str) -> str:
 
 
 def format_traceback(error: BaseException, depth: int = 0) -> str:
-    """Return the traceback of `error` and its causes as Python prints it, without messages."""
+    """Return the traceback of `error` and its causes in Python's format, but without messages."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and depth < MAX_CAUSES:
         before = f"{format_traceback(cause, depth + 1)}\n\n"
@@ -111,7 +114,7 @@ def format_traceback(error: BaseException, depth: int = 0) -> str:
 
 
 class RedactedError:
-    """Replaces an exception among a line's values, whether %s or %r formats it."""
+    """Replaces an exception among the values of a line, for both %s and %r."""
 
     def __init__(self, error: BaseException) -> None:
         self._description = describe_error(error)
@@ -121,14 +124,14 @@ class RedactedError:
 
 
 def redact(_: Any, __: str, event: Event) -> Event:
-    """Structlog processor that keeps the parts of an event that may be logged."""
+    """Structlog processor that keeps only those parts of an event that may be logged."""
     record: logging.LogRecord = event.pop("_record")
     if not event.pop("_from_structlog"):
         message = _redact_record(record, event.pop("positional_args", ()))
-        # The message's own values come first in the line.
+        # The values in the message come first in the line.
         event = message | {name: value for name, value in event.items() if name not in message}
     error = _exception(event.pop("exc_info", None))
-    # django-structlog passes both; `error` is a text.
+    # django-structlog passes both values; `error` is a string.
     named_error = event.pop("exception", None)
     event.pop("error", None)
     event.pop("stack_info", None)
@@ -147,7 +150,7 @@ def _exception(exc_info: Any) -> BaseException | None:
     if isinstance(exc_info, BaseException):
         return exc_info
     if exc_info is True:
-        # structlog's form of "the exception that is being handled".
+        # In structlog, this value means the exception that is currently handled.
         return sys.exception()
     return exc_info[1] if isinstance(exc_info, tuple) else None
 
@@ -171,7 +174,7 @@ def _redact_value(value: object) -> object:
 
 
 def _named_values(pairs: list[str], values: list[object]) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of a line such as `reply_failed message=%s reason=%s`."""
+    """Yield names and values of a line with placeholders such as `reply_failed message=%s`."""
     for pair in pairs:
         count = pair.count("%")
         name, _, value = (pair % tuple(values[:count])).partition("=")
@@ -180,7 +183,7 @@ def _named_values(pairs: list[str], values: list[object]) -> Iterator[tuple[str,
 
 
 def render(as_json: bool) -> Callable[[Any, str, Event], str]:
-    """Return a structlog processor that turns an event into a line."""
+    """Return a structlog processor that formats an event as a line."""
     to_line = _json if as_json else _text
     return lambda _, __, event: to_line({name: _mask(value) for name, value in event.items()})
 
@@ -192,7 +195,7 @@ def _json(event: Event) -> str:
 def _text(event: Event) -> str:
     exception = event.pop("exception", None)
     timestamp, level, logger, message = (event.pop(name, "-") for name in LEADING_FIELDS)
-    # A line break in a message must not forge another line.
+    # Escape line breaks, so that a message cannot forge another line.
     message = str(message).replace("\n", "\\n").replace("\r", "\\r")
     values = "".join(f" {name}={_quote(value)}" for name, value in event.items())
     traceback = f"\n{exception}" if exception else ""
@@ -212,6 +215,8 @@ def _mask(value: object) -> object:
 
 @lru_cache(1)
 def _secret_pattern(count: int) -> re.Pattern[str]:
-    """Return a pattern for all SECRETS and KEY_PATTERN, cached by the `count` of SECRETS."""
+    """Return a pattern for all SECRETS and KEY_PATTERN. It is cached by `count`, the number of
+    SECRETS.
+    """
     known = sorted(map(re.escape, SECRETS), key=len, reverse=True)
     return re.compile("|".join([*known, KEY_PATTERN]))

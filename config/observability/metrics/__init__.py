@@ -1,5 +1,5 @@
-"""Prometheus metrics of a running Strata, served at /metrics.
+"""Prometheus metrics of Strata, served at /metrics.
 
-State that the database holds is queried at scrape time, so that it is right for any number of
-machines. Events that only a process sees are counted in that process.
+State in the database is queried at each scrape, so that it is correct for any number of machines.
+Events that only a process can observe are counted in that process.
 """

@@ -1,4 +1,4 @@
-"""Metrics of tasks, and of failures, which are counted from log lines."""
+"""Metrics of tasks and of failures. Failures are counted from log lines."""
 
 import logging
 import re
@@ -15,10 +15,10 @@ TASKS = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_200),
 )
 FAILURES = Counter("strata_failures", "Warnings and errors in the log, by event name.", ["event"])
-# Bounds the label's cardinality. Event names are literals in the code, far fewer than this.
+# The maximum number of values of the label. Event names are literals in the code, far fewer.
 MAX_EVENTS = 100
 EVENT_NAME = re.compile(r"[a-z]{1,40}(?:_[a-z]{1,40}){1,9}")
-# Events below WARNING that count as failures: something failed at a receiver, not in Strata.
+# Events that count as failures although they are below WARNING: the receiver failed, not Strata.
 EXTRA_EVENTS = ("webhook_delivery_failed",)
 OTHER = "other"
 _events: set[str] = set()

@@ -1,7 +1,8 @@
-"""Gauges that are read from the database, the broker and the disk at scrape time.
+"""Gauges that are read from the database, the broker and the disk at each scrape.
 
-Each collector runs a few queries whose cost grows with the number of waiting rows, with a timeout
-of one second. A collector that times out is left out and reported in `strata_collector_failed`.
+Each collector runs a few queries with a timeout of one second. Their cost grows with the number of
+waiting rows. A collector that fails or times out is left out and reported in
+`strata_collector_failed`.
 """
 
 import shutil
@@ -28,7 +29,7 @@ from memory.layers import cycle
 from memory.models import Cursor, Delivery
 from memory.models.chunks import IndexCursor
 
-# Counts stop here, because a larger number would not help an operator.
+# The maximum number that is counted, because a larger number would not help an administrator.
 MAX_COUNT = 10_000
 CACHE_S = 5.0
 QUERY_TIMEOUT_MS = 1_000
@@ -47,7 +48,7 @@ def _queue_depth() -> GaugeMetricFamily:
 
 
 def memory_due() -> Iterator[Metric]:
-    """Yield the work that the next memory cycle would start."""
+    """Yield the number of tasks that the next memory cycle would start."""
     work = cycle.due(datetime.now(UTC))
     family = _gauge("strata_memory_due_items", "Due memory work, at most 500 of a kind.", "kind")
     for kind in ("sessions", "entries", "projects"):
@@ -56,7 +57,7 @@ def memory_due() -> Iterator[Metric]:
 
 
 def pending() -> Iterator[Metric]:
-    """Yield the number of unfinished items and the age of the oldest, by kind."""
+    """Yield the number of unfinished items and the age of the oldest one, by kind."""
     unfinished_imports = (ImportState.WAITING, ImportState.RUNNING)
     kinds = {
         "summaries": (Cursor.objects.waiting(), "session__last_activity_at"),
@@ -78,7 +79,7 @@ def pending() -> Iterator[Metric]:
 
 
 def retrying() -> Iterator[Metric]:
-    """Yield the number of items that failed at least once and will be retried."""
+    """Yield the number of items that have failed and will be retried."""
     family = _gauge("strata_retrying_items", "Items that failed and will be retried.", "kind")
     failed = {
         "summaries": Cursor.objects.waiting().filter(failures__gt=0),
@@ -92,7 +93,7 @@ def retrying() -> Iterator[Metric]:
 
 
 def heartbeat_ages() -> Iterator[Metric]:
-    """Yield the age of the last heartbeat of worker, beat and each queue's consumers."""
+    """Yield the age of the last heartbeats of worker, beat and the consumers of each queue."""
     family = _gauge("strata_heartbeat_age_seconds", "Time since the last heartbeat.", "component")
     known = ["worker", "beat", *map(heartbeats.queue, settings.QUEUES)]
     ages = Heartbeat.objects.filter(part__in=known).annotate(
@@ -104,7 +105,7 @@ def heartbeat_ages() -> Iterator[Metric]:
 
 
 def queues() -> Iterator[Metric]:
-    """Yield depth and age of the queues, if the broker's tables are in this database."""
+    """Yield length and age of the queues, if the broker uses this database."""
     if not settings.BROKER_IN_DATABASE:
         return
     depth = _queue_depth()
@@ -117,9 +118,11 @@ def queues() -> Iterator[Metric]:
 
 
 def _pgmq_queue(table: str) -> tuple[int, float]:
-    """Return the number of messages that no worker has claimed, and the age of the first in s."""
+    """Return the number of messages that no worker has claimed, and the age of the first one in
+    seconds.
+    """
     with connection.cursor() as cursor:
-        # A queue's table is created when the queue is first used.
+        # The table of a queue is created on first use.
         cursor.execute("SELECT to_regclass(%s)", [f"pgmq.{table}"])
         if cursor.fetchone() == (None,):
             return 0, 0
@@ -138,7 +141,7 @@ DATABASE_COLLECTORS: tuple[DatabaseCollector, ...] = (
 
 
 class StateCollector(Collector):
-    """Prometheus collector that caches its result for CACHE_S, for any number of scrapers."""
+    """Prometheus collector that caches its result for CACHE_S. All scrapers share the cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -146,7 +149,7 @@ class StateCollector(Collector):
         self._expires_at = 0.0
 
     def describe(self) -> list[Metric]:
-        # Without this, registering would collect.
+        # Without this method, registering the collector would already run it.
         return []
 
     def collect(self) -> list[Metric]:
@@ -184,7 +187,7 @@ _database = Probe(_select_one)
 
 
 def _database_is_reachable() -> bool:
-    """Check once, so that the collectors do not each wait for a database that is away."""
+    """Check the connection once, so that not every collector waits for an unreachable database."""
     try:
         return _database.start().result(DATABASE_TIMEOUT_S, default=False)
     except DatabaseError:
@@ -202,7 +205,7 @@ def _run(collector: DatabaseCollector) -> list[Metric] | None:
 
 
 def external_queues() -> list[Metric] | None:
-    """Return the queue depths of a broker outside the database, or None if it is unreachable."""
+    """Return the queue lengths of a broker outside of the database; None if it is unreachable."""
     if settings.BROKER_IN_DATABASE:
         return []
     depth = _queue_depth()

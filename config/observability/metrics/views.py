@@ -1,4 +1,4 @@
-"""The /metrics view. It requires the token that is stored beside the database."""
+"""The view /metrics. It requires the token that is stored in the data folder."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +19,7 @@ UNAUTHORIZED = (
     "Send “Authorization: Bearer” with STRATA_METRICS_TOKEN or the content of metrics_token.\n"
 )
 
-# The `_created` series would double the number of series.
+# Without the `_created` series, which would double the number of series.
 disable_created_metrics()
 _state_registry = CollectorRegistry()
 _state_registry.register(StateCollector())

@@ -3,5 +3,5 @@
 files/…             the files that rows refer to: images, and files that wait to be imported
 database/00000…     the output of pg_dump in pieces; concatenated, pg_restore can read it
 manifest.json       time, versions and counts
-SHA256SUMS          of all of the above; the last member, so that a truncated file is noticed
+SHA256SUMS          checksums of the members above; comes last, so that truncation is detected
 """

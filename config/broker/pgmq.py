@@ -157,7 +157,7 @@ class PgmqTransport(pgmq.Transport):
     """
 
     Channel = PgmqChannel
-    # The URL is passed to libpq unchanged. kombu would ignore options such as sslmode, and pgmq would
+    # The URL is passed to libpq unchanged. kombu would ignore options such as sslmode. pgmq would
     # join the parts without quotation marks, so that the name of a folder would end at a space.
     can_parse_url = True
     client: Any

@@ -1,4 +1,4 @@
-"""Forms for providers of models, and for the choice of models."""
+"""Forms for model providers, and for the choice of models."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from chat.providers.catalogue import DEMO
 from projects.models import Project
 from projects.models.server import EXTRACTIVE, ServerModels, save_defaults
 
-# Ollama is found by itself.
+# Without Ollama, which is detected automatically.
 PROVIDER_CHOICES = [kind for kind in ProviderKind.choices if kind[0] != ProviderKind.OLLAMA]
 
 
 class ProviderForm(forms.Form):
-    """A provider of models and its key. `save` tests the key first."""
+    """A model provider and its key. The key is tested before it is saved."""
 
     kind = forms.ChoiceField(label=_("Provider"), choices=PROVIDER_CHOICES)
     key = forms.CharField(
@@ -65,7 +65,9 @@ class ProviderForm(forms.Form):
         return data
 
     def clean_key(self) -> str:
-        """Reject what cannot be sent in a header, such as typographic signs."""
+        """Reject keys that cannot be sent in a header, such as those with typographic
+        characters.
+        """
         key = str(self.cleaned_data["key"])
         if not key.isascii() or not key.isprintable():
             raise forms.ValidationError(_("This is not a key. Copy it again."))
@@ -93,7 +95,7 @@ class ProviderForm(forms.Form):
 
 
 class ServerModelsForm(forms.Form):
-    """The models of projects that choose none."""
+    """The models of projects that do not choose a model."""
 
     chat_model = forms.ChoiceField(label=_("Chat model"), required=False)
     system_model = forms.ChoiceField(label=_("Model for summaries"), required=False)
@@ -121,7 +123,9 @@ class ServerModelsForm(forms.Form):
 
 
 class ProjectModelsForm(forms.Form):
-    """The models that a project may use. No choice allows all, also those added later."""
+    """The models that a project may use. An empty choice allows all models, including later
+    ones.
+    """
 
     allowed_models = forms.MultipleChoiceField(
         label=_("Allowed models"), required=False, widget=forms.CheckboxSelectMultiple
@@ -145,7 +149,7 @@ class ProjectModelsForm(forms.Form):
         chat.choices = catalogue.select_choices(models, project.chat_model)
 
     def clean(self) -> dict[str, Any]:
-        """Reject a chat model that is not allowed: nobody could chat."""
+        """Reject a chat model that is not allowed, because nobody could use it."""
         data = super().clean() or self.cleaned_data
         project = self.project
         project.allowed_models = data.get("allowed_models", [])

@@ -4,8 +4,8 @@ from rest_framework import serializers
 
 
 class ReceiptItemSerializer(serializers.Serializer):
-    """An item of a section. An entry of the memory bank has the places, from 0, of the `lines` that
-    the prompt contained, out of `of`.
+    """An item of a section. For an entry of the memory bank, `lines` are the indexes (from 0) of
+    its lines in the prompt, and `of` is the number of all its lines.
     """
 
     kind = serializers.CharField()
@@ -23,15 +23,15 @@ class ReceiptSectionSerializer(serializers.Serializer):
 
 
 class FallbackSerializer(serializers.Serializer):
-    """The model that should have answered, and why it did not."""
+    """The model that was tried first, and why it did not answer."""
 
     model = serializers.CharField()
     reason = serializers.CharField()
 
 
 class ReceiptSerializer(serializers.Serializer):
-    """The contents of a prompt, section by section, without text. `model` is the model that read
-    it. Older receipts have none.
+    """The contents of a prompt by section, without text. `model` is the model that received the
+    prompt. Older receipts do not have it.
     """
 
     model = serializers.CharField(required=False)
@@ -60,7 +60,7 @@ class PromptMessageSerializer(serializers.Serializer):
 
 
 class PromptSerializer(serializers.Serializer):
-    """A prompt, by section and as the messages that are sent."""
+    """A prompt: its sections, and the messages that the model receives."""
 
     model = serializers.CharField()
     budget = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""The log of model calls: who called which model, the tokens, the price and the outcome."""
+"""The log of model calls: user, model, tokens, price and outcome of each call."""
 
 from django.conf import settings
 from django.db import models
@@ -23,22 +23,22 @@ class CallKind(models.TextChoices):
     DIGEST_RETRY = "again", _("later summary, second try with missing details")
 
 
-# The kinds that `Project.memory_daily_tokens` limits.
+# The kinds of calls that count for `Project.memory_daily_tokens`.
 SUMMARY_KINDS = (CallKind.CONVERSATION, CallKind.MERGE, CallKind.DIGEST, CallKind.DIGEST_RETRY)
 
 
 class Call(ProjectScopedModel):
     """One request to a model.
 
-    Calls of summaries, and calls that a spending limit concerns, are inserted before the request:
-    while `reserved_until` is in the future and there is no outcome, the reserved tokens and cost
-    count against the limits. All other calls are inserted after the response. A call whose process
-    died has no outcome.
+    Calls for summaries and calls to which a spending limit applies are inserted before the request.
+    While `reserved_until` is in the future and there is no outcome, their reserved tokens and cost
+    count against the limits. All other calls are inserted after the response. If the process dies
+    during the call, the row has no outcome.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="calls")
-    # Who requested it; null for automatic work.
+    # The user who requested the call; null for automatic work.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -72,7 +72,7 @@ class Call(ProjectScopedModel):
     reserved_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        # The table began in the app `memory`.
+        # The table was created by the app `memory`.
         db_table = "memory_call"
         verbose_name = _("model call")
         verbose_name_plural = _("model calls")
@@ -92,7 +92,7 @@ class Call(ProjectScopedModel):
 
 
 class ModelPrice(models.Model):
-    """A price that a server administrator set, in place of the one that `genai-prices` lists."""
+    """A price that a server administrator has set. It replaces the price in `genai-prices`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     model = models.CharField(

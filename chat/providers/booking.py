@@ -1,4 +1,4 @@
-"""Bookings of model calls: who pays for a call, its tokens, its price and its outcome."""
+"""Bookings of model calls: who pays for a call, and its tokens, price and outcome."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from projects.models import SpendingLimit
 
 CANCELLED = "cancelled"
 INTERRUPTED = "interrupted"
-# What a message takes in a prompt beside its text.
+# The number of tokens of a message in a prompt in addition to its text.
 MESSAGE_TOKENS = 4
 # The columns that change after a call was inserted.
 RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cost", "outcome")
@@ -30,9 +30,9 @@ RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cos
 class Account:
     """The calls of one piece of work, such as a reply with its lookups, and who pays for them.
 
-    `MeasuredProvider` adds the calls. The caller that created the account writes them at the end,
-    with `settle`. With `in_advance`, each call is also inserted before its request, so that a call
-    whose process dies leaves a row without an outcome.
+    `MeasuredProvider` adds the calls. The code that creates the account must call `settle` at the
+    end, which stores them. With `in_advance`, each call is also inserted before its request, so
+    that it leaves a row without an outcome if the process dies.
     """
 
     project_id: UUID
@@ -42,16 +42,16 @@ class Account:
     message_id: UUID | None = None
     in_advance: bool = False
     calls: list[Call] = field(default_factory=list)
-    # The limits that concern the calls. With any, `reserve` replaces `begin`.
+    # The limits that apply to the calls. If there are any, use `reserve` instead of `begin`.
     limits: list[SpendingLimit] = field(default_factory=list)
 
     def find_limits(self) -> None:
-        """Read the limits that concern the calls. No query if the server has no limit."""
+        """Read the limits that apply to the calls. Takes no query if the server has no limits."""
         self.limits = limits.limits_for(self.project_id, self.payer) if limits.is_any() else []
 
     def begin(self, model: str) -> "Booking":
-        """Add a call of `model` that begins now. It may write: call it in a thread if
-        `in_advance`.
+        """Add a call of `model` that begins now. With `in_advance` it writes to the database, so
+        call it in a thread.
         """
         call = self._new_call(model)
         if self.in_advance:
@@ -62,10 +62,12 @@ class Account:
     def reserve(
         self, model: str, prompt: Sequence[PromptMessage], max_output: int, tool_tokens: int = 0
     ) -> "Booking":
-        """Add a call of `model` that begins now, and reserve its tokens. It writes: call it in a
-        thread. Raises `SpendingLimitError`.
+        """Add a call of `model` that begins now, and reserve its tokens. Raises
+        `SpendingLimitError`.
+
+        It writes to the database, so call it in a thread.
         """
-        # Calls that have ended no longer need what they have reserved.
+        # Calls that have ended do not need their reservation any more.
         ended = [call for call in self.calls if call.outcome]
         settle(ended)
         self.calls[:] = [call for call in self.calls if not call.outcome]
@@ -88,7 +90,7 @@ class Account:
         )
 
     def settle(self) -> None:
-        """Write the calls so far; a second time changes nothing."""
+        """Store the calls so far. Calling it again changes nothing."""
         settle(self.calls)
         self.calls.clear()
 
@@ -98,7 +100,7 @@ _embedding_account: ContextVar[Account | None] = ContextVar("embedding_account",
 
 @contextmanager
 def embeddings_of(project_id: UUID) -> Iterator[None]:
-    """Book the embeddings that a remote model computes inside the block on the project."""
+    """Within the block, book the embeddings that a remote model computes on the project."""
     account = Account(project_id, CallKind.EMBEDDING)
     token = _embedding_account.set(account)
     try:
@@ -115,7 +117,7 @@ def begin_embedding(model: str) -> "Booking | None":
 
 
 def settle(calls: Iterable[Call]) -> None:
-    """Insert the calls, and update those that were inserted before their request."""
+    """Insert the calls. Update those that were inserted before their request."""
     inserted = [call for call in calls if not call._state.adding]
     for call in inserted:
         rows = Call.objects.filter(project=call.project_id, pk=call.pk)
@@ -126,8 +128,8 @@ def settle(calls: Iterable[Call]) -> None:
 
 @dataclass
 class Booking:
-    """A call in progress. `succeed` or `fail` ends it. `max_output` is what is reserved for the
-    answer.
+    """A call in progress, which `succeed` or `fail` ends. `max_output` is the number of tokens
+    reserved for the answer.
     """
 
     call: Call
@@ -139,10 +141,10 @@ class Booking:
         self._count(finished)
 
     def fail(self, error: BaseException, prompt: Sequence[PromptMessage], text: str = "") -> None:
-        """Book a call that ended with `error` after `text`.
+        """Book a call that ended with `error`. `text` is the part of the answer that was received.
 
-        If the provider reported no usage, the tokens are our own count: none if it refused the
-        request.
+        If the provider reported no usage, Strata counts the tokens. A request that the provider
+        refused has no tokens.
         """
         if isinstance(error, ProviderError):
             self._end(str(error))
@@ -173,10 +175,10 @@ class Booking:
 
 
 def lost_calls(reply: Message) -> list[Call]:
-    """Return the booking of a reply whose process died: the text that the model had written.
+    """Return the calls of a reply whose process has died, with the text that the model had written.
 
-    The process replaces it if it is alive after all: the call was reserved, or has the id of the
-    reply.
+    If the process is alive after all, it replaces the booking, because the call was reserved or has
+    the id of the reply.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

@@ -1,7 +1,7 @@
 """The models that this server knows, and which of them a project may use.
 
-They are read from the database: the lists that the providers sent (`chat.providers.discovery`). No
-function here calls a provider. `settings.PROJECT_MODELS` names this module.
+They are read from the model lists that providers have sent (`chat.providers.discovery`), which are
+stored in the database. This module does not call providers. `settings.PROJECT_MODELS` names it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from projects.models import Project, validate_model_name
 from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
 
 DEMO = "demo"
-# A small and fast model of each provider. The project's settings can name another.
+# A small and fast model of each provider. Users can choose others in the project's settings.
 SUGGESTED_MODELS = {
     "openai-chat": "gpt-5-mini",
     "anthropic": "claude-haiku-4-5",
@@ -33,21 +33,23 @@ Choices = list[tuple[str, Any]]
 
 
 class ModelNameError(InvalidInputError):
-    """The server does not know the model, or the project may not use it."""
+    """The server does not know the model, or the project is not permitted to use it."""
 
     default_code = "model_not_available"
 
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model as it was listed. None: unknown. Prices are in US dollars per million tokens."""
+    """A model in a provider's list. None means unknown. Prices are in US dollars per million
+    tokens.
+    """
 
     name: str
     context: int | None = None
     vision: bool | None = None
     tools: bool | None = None
     reasoning: bool | None = None
-    # False if the model rejects a temperature.
+    # False if the model does not accept a temperature.
     temperature: bool = True
     input_price: float | None = None
     output_price: float | None = None
@@ -64,7 +66,7 @@ class KnownModel:
 
     @property
     def details(self) -> str:
-        """The known properties in one line, for people."""
+        """The known properties in one line, for users."""
         parts = []
         if self.context:
             size = f"{round(self.context / 1_000)}k" if self.context >= 1_000 else self.context
@@ -78,7 +80,7 @@ class KnownModel:
 
 
 def known_models() -> dict[str, KnownModel]:
-    """Return all models by name, those of each provider together. One query."""
+    """Return all models by name, ordered by provider. Takes one query."""
     models = [KnownModel(DEMO)] if _has_demo() else []
     rows = {row.name: row for row in ModelProvider.objects.all()}
     for name in {**settings.MODEL_KEYS, **rows}:
@@ -92,7 +94,7 @@ def known_models() -> dict[str, KnownModel]:
 
 
 def is_usable(row: ModelProvider) -> bool:
-    """Check whether there is a key for the models of `row`, or none is needed."""
+    """Return whether the models of `row` can be used: there is a key, or no key is needed."""
     return bool(row.encrypted_key) or row.kind == ProviderKind.OLLAMA or row.name in _environment()
 
 
@@ -105,7 +107,7 @@ def _has_demo() -> bool:
 
 
 def models_for(project: Project) -> dict[str, KnownModel]:
-    """Return the known models that `project` may use, with those that it uses now."""
+    """Return the known models that `project` may use, and the models that it uses now."""
     known = known_models()
     used = {name: known.get(name, KnownModel(name)) for name in [project.chat_model_name] if name}
     return {name: it for name, it in (used | known).items() if project.allows_model(name)}
@@ -117,10 +119,10 @@ def select_choices(
     is_for_summaries: bool = False,
     default: str | None = None,
 ) -> Choices:
-    """Return the choices of a select, in groups by provider, with `current` even if it is not one
-    of `models`.
+    """Return the choices of a select, grouped by provider. `current` is included even if it is not
+    in `models`.
 
-    The empty choice is called `default`; by default it is the server's model.
+    `default` is the label of the empty choice. By default it names the server's model.
     """
     if default is None:
         name = default_system_model() if is_for_summaries else default_chat_model()
@@ -134,7 +136,7 @@ def select_choices(
 
 
 def grouped(models: Iterable[KnownModel]) -> Choices:
-    """Return the choices of `models`, in a group for each provider."""
+    """Return the choices of `models`, with a group for each provider."""
     groups: dict[str, Choices] = {}
     for model in models:
         label = " · ".join(
@@ -148,10 +150,11 @@ def grouped(models: Iterable[KnownModel]) -> Choices:
 
 
 def check_model(project: Project, name: str, field: str = "") -> None:
-    """Raise `ModelNameError` if `name` is unknown or not allowed; empty names are accepted.
+    """Raise `ModelNameError` if `name` is unknown or not permitted. An empty name is accepted.
 
-    A name that is not in its provider's list is unknown. Providers that have not sent a list accept
-    any name, and so do names without their date, such as claude-haiku-4-5.
+    A name is unknown if its provider has sent a list that does not contain it. Any name of a
+    provider without a list is accepted, and so is a listed name without its date, such as
+    claude-haiku-4-5.
     """
     if name in ("", EXTRACTIVE):
         return
@@ -190,6 +193,6 @@ def _is_known_provider(prefix: str) -> bool:
     except ValueError:
         return False
     except ImportError:
-        # Its package is not installed, which the reply reports.
+        # The package of the provider is not installed. The reply will report this.
         return True
     return True

@@ -1,7 +1,7 @@
-"""What is known of a listed model: its context size, abilities and price.
+"""Properties of listed models: context size, abilities and price.
 
-The provider's own list comes first, then `genai-prices` and pydantic-ai's profiles. Nothing here
-sends a request.
+They are taken from the provider's list, or else from `genai-prices` and pydantic-ai's profiles.
+This module sends no requests.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Any
 
 from chat.providers.prices import LISTED_PROVIDERS
 
-# Keys of a model's context size in the lists of OpenRouter, Groq, Mistral, vLLM and Anthropic.
+# The keys of the context size in the model lists of OpenRouter, Groq, Mistral, vLLM and Anthropic.
 CONTEXT_KEYS = (
     *("context_length", "context_window", "max_context_length", "max_model_len"),
     "max_input_tokens",
 )
-# Models that do not chat, by parts of their names.
+# Parts of the names of models that are not chat models.
 NO_CHAT = re.compile(
     "embed|whisper|tts|dall-e|moderation|transcribe|realtime|gpt-image|imagen|veo-|sora|-ocr|-guard"
 )
@@ -29,7 +29,7 @@ def chats(name: str) -> bool:
 
 
 def describe(kind: str, name: str, item: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `catalogue.KnownModel` for a model of a provider's list."""
+    """Return the fields of `catalogue.KnownModel` for an item of a provider's list."""
     listed = _from_list(item)
     prices = _from_prices(kind, name)
     profile = _from_profile(kind, name)
@@ -44,7 +44,9 @@ def describe(kind: str, name: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_list(item: dict[str, Any]) -> dict[str, Any]:
-    """Read the lists of OpenRouter, Mistral and Ollama, and the context sizes of others."""
+    """Return the properties in lists of OpenRouter, Mistral and Ollama, and context sizes in
+    others.
+    """
     sizes = [item[key] for key in CONTEXT_KEYS if isinstance(item.get(key), int)]
     fields: dict[str, Any] = {"context": sizes[0] if sizes else None}
     parameters = item.get("supported_parameters")
@@ -81,7 +83,7 @@ def _dict(item: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _per_million(price: object) -> float | None:
-    """Return the price of a million tokens from that of one; None if it is not a price."""
+    """Return the price per million tokens, from the price per token; None if it is not a price."""
     try:
         value = Decimal(str(price)) * MILLION
     except InvalidOperation:
@@ -110,13 +112,13 @@ def _priced_providers() -> dict[str, Any]:
 
 
 def _price(price: Any) -> float | None:
-    """Return a price, or the lowest of several tiers."""
+    """Return a price. If there are several tiers, return the lowest."""
     price = getattr(price, "base", price)
     return None if price is None else float(price)
 
 
 def _from_profile(kind: str, name: str) -> dict[str, Any]:
-    """Read pydantic-ai's profile of a model of OpenAI, Anthropic or Google."""
+    """Return the properties in pydantic-ai's profile of a model of OpenAI, Anthropic or Google."""
     if kind == "google":
         from pydantic_ai.profiles.google import google_model_profile
 
@@ -127,7 +129,7 @@ def _from_profile(kind: str, name: str) -> dict[str, Any]:
         abilities = {"vision": profile.get("supports_image_input")}
     else:
         return {}
-    # OpenAI's models that always reason accept no temperature.
+    # OpenAI's models that always reason do not accept a temperature.
     always = kind == "openai-chat" and profile.get("thinking_always_enabled")
     return abilities | {
         "tools": profile.get("supports_tools"),
@@ -148,7 +150,9 @@ def _model_of(kind: str, name: str) -> Any:
 
 @cache
 def _client(kind: str) -> Any:
-    """Return a client that sends nothing: making one takes 20 ms."""
+    """Return a client that is only used to read profiles. Cached, because creating it takes 20
+    ms.
+    """
     if kind == "anthropic":
         from pydantic_ai.providers.anthropic import AnthropicProvider
 

@@ -1,8 +1,8 @@
-"""Limits of what model calls may cost, exact for any number of concurrent requests.
+"""Spending limits of model calls, exact for any number of concurrent requests.
 
-A call that a limit concerns reserves its tokens before the request, under a lock of the limit's
-row: those of the prompt, and the most that the model may write. The end of the call replaces the
-reservation by what was used. The reservation of a process that died ends with its lease.
+Before its request, a call to which a limit applies reserves tokens under a lock of the limit's row:
+the tokens of the prompt, and the maximum number that the model may write. At its end, the used
+tokens replace the reservation. If the process dies, the reservation ends with its lease.
 """
 
 import math
@@ -28,15 +28,15 @@ from chat.providers import prices
 from chat.providers.base import ProviderError
 from projects.models import Project, SpendingLimit
 
-# A new limit reaches all processes after this time. Without any limit, a reply needs no query.
+# The maximum time until a new limit reaches all processes. Without limits, a reply takes no query.
 CACHE_S = 5.0
-# Longer than the longest request.
+# The duration of a reservation, longer than the longest request.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# An answer with less room than this is not begun.
+# The minimum number of tokens for an answer. If fewer are left, the call is refused.
 MIN_OUTPUT_TOKENS = 200
-# From this part of a limit on, people are warned.
+# The share of a limit from which users are warned.
 WARNING_SHARE = Decimal("0.8")
-# When the rest of a limit is reserved by replies in progress, one of them may end soon.
+# The wait, in seconds, if replies in progress have reserved the rest of a limit. They may end soon.
 RESERVED_RETRY_S = 15
 ZERO = Decimal(0)
 
@@ -47,7 +47,7 @@ SUBJECT_NAMES = {
     "group": gettext_noop("your group"),
 }
 _RESERVED = Q(outcome="", reserved_until__gt=Now())
-# What was used, and what is reserved, by unit.
+# The columns of the used and of the reserved amounts, by unit.
 _COLUMNS: dict[str, tuple[Any, Any]] = {
     "tokens": (F("input_tokens") + F("output_tokens"), F("reserved_tokens")),
     "dollars": (F("cost"), F("reserved_cost")),
@@ -57,7 +57,7 @@ _any_limit: tuple[float, bool] = (0.0, False)
 
 
 class Payer(NamedTuple):
-    """The user who requested a call, and the public id of their API token."""
+    """The user who requested a call, and the public id of the API token."""
 
     user_id: Any = None
     token_id: UUID | None = None
@@ -69,13 +69,13 @@ class Payer(NamedTuple):
 
 
 class SpendingLimitError(ProviderError):
-    """A limit is used up, or reserved by replies in progress. No other model answers instead."""
+    """A limit is used up or reserved by replies in progress. No other model is tried."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """One amount of a limit, and how much of it is used and reserved. `unit` is "tokens" or
-    "dollars", `period` "day" or "month".
+    """One amount of a limit, with its used and reserved parts. `unit` is "tokens" or "dollars",
+    `period` is "day" or "month".
     """
 
     subject: str
@@ -108,13 +108,13 @@ class Budget:
 
     @property
     def opens(self) -> str:
-        """The time when it opens again, with the zone."""
+        """The time at which the limit is reset, with its time zone."""
         day = formats.date_format(self.resets_at, "DATE_FORMAT")
         return f"{day}, {self.resets_at:%H:%M} {self.resets_at.tzname()}"
 
     @property
     def amount(self) -> str:
-        """The limit in words, such as “100,000 tokens a day”."""
+        """The limit as text, such as “100,000 tokens a day”."""
         number = formats.number_format(self.maximum.normalize(), use_l10n=True, force_grouping=True)
         if self.unit == "dollars":
             number = f"${self.maximum:.2f}"
@@ -126,7 +126,7 @@ class Budget:
         }[self.unit, self.period] % {"number": number}
 
     def error(self) -> SpendingLimitError:
-        """Return the error for a call that does not fit."""
+        """Return the error for a call that exceeds the limit."""
         context = {"who": self.name, "amount": self.amount, "time": self.opens}
         if self.reserved and not self.is_used_up:
             message = gettext(
@@ -143,7 +143,7 @@ class Budget:
 
 
 def is_any() -> bool:
-    """Check whether the server has any limit, at most CACHE_S ago. It may read the database."""
+    """Return whether the server has any limit, cached for CACHE_S. It may read the database."""
     global _any_limit
     read_at, answer = _any_limit
     if not read_at or time.monotonic() - read_at > CACHE_S:
@@ -159,7 +159,7 @@ def forget_cached(**_: Any) -> None:
 
 
 def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
-    """Return the limits that concern a call of `payer` in the project."""
+    """Return the limits that apply to a call of `payer` in the project."""
     own = Q(project=project_id)
     if payer.user_id is not None:
         own |= Q(user=payer.user_id) | Q(group__user=payer.user_id)
@@ -172,7 +172,9 @@ def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
 
 
 def budgets(limit: SpendingLimit, payer: Payer) -> list[Budget]:
-    """Return the amounts of a limit with what is used of them. One query, none without amounts."""
+    """Return the amounts of a limit and their used parts. Takes one query, or none without
+    amounts.
+    """
     subject = next(name for name in SUBJECT_NAMES if getattr(limit, f"{name}_id") is not None)
     project = limit.project if subject == "project" else None
     calls = Call.objects.order_by()
@@ -222,7 +224,7 @@ _DECIMAL = DecimalField(max_digits=30, decimal_places=6)
 
 
 def _spans(zone: tzinfo) -> dict[str, tuple[datetime, datetime]]:
-    """Return the begin and the end of the present day and month in `zone`."""
+    """Return the start and end of the current day and of the current month in `zone`."""
     now = timezone.localtime(timezone=zone)
     today = now.date()
     month = today.replace(day=1)
@@ -243,7 +245,7 @@ def all_budgets(project_id: Any, payer: Payer) -> Iterator[Budget]:
 
 
 def require_room(project: Project, payer: Payer) -> None:
-    """Raise `SpendingLimitError` if a limit is used up, before anything is written."""
+    """Raise `SpendingLimitError` if a limit is used up. Call this before anything is written."""
     if not is_any():
         return
     for budget in all_budgets(project.pk, payer):
@@ -252,7 +254,9 @@ def require_room(project: Project, payer: Payer) -> None:
 
 
 def warnings(project: Project, payer: Payer) -> list[Budget]:
-    """Return the limits of which 80 percent are used. No query if the server has no limit."""
+    """Return the amounts of which at least 80 % are used. Takes no query if the server has no
+    limits.
+    """
     if not is_any():
         return []
     return [item for item in all_budgets(project.pk, payer) if item.is_nearly_used_up]
@@ -261,19 +265,19 @@ def warnings(project: Project, payer: Payer) -> list[Budget]:
 def reserve(
     call: Call, limits: list[SpendingLimit], payer: Payer, input_tokens: int, max_output: int
 ) -> int:
-    """Insert `call` with a reservation, and return the output tokens that it may use: at most
+    """Insert `call` with a reservation. Return the number of output tokens that it may use, at most
     `max_output`. Raises `SpendingLimitError`.
     """
     with transaction.atomic():
-        # The lock makes one call after the other check and reserve. The sums are read by later
-        # statements, which see what the holders of the lock before have committed.
+        # The lock makes concurrent calls check and reserve one after the other. The sums are read
+        # by later statements, which see what earlier holders of the lock have committed.
         rows = SpendingLimit.objects.select_for_update(no_key=True, of=("self",))
         locked = rows.filter(pk__in=[limit.pk for limit in limits]).order_by("pk")
         output = max_output
         for limit in locked.select_related("project"):
             for budget in budgets(limit, payer):
                 output = min(output, _fitting_output(budget, call.model, input_tokens, max_output))
-        # If the process dies, this is what is known.
+        # Stored now, so that the tokens of the prompt are known even if the process dies.
         call.input_tokens = input_tokens
         call.reserved_tokens = input_tokens + output
         call.reserved_cost = prices.cost(call.model, input_tokens, 0, output)
@@ -283,13 +287,15 @@ def reserve(
 
 
 def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: int) -> int:
-    """Return the output tokens that fit. Raises `SpendingLimitError` if they are too few."""
+    """Return the number of output tokens that fit. Raises `SpendingLimitError` if it is too
+    small.
+    """
     if budget.unit == "tokens":
         fitting = int(budget.left) - input_tokens
     else:
         fixed, rate = prices.cost(model, input_tokens, 0, 0), prices.cost(model, 0, 0, 1_000_000)
         if fixed is None or rate is None:
-            # A call without a known price costs nothing.
+            # A call without a known price costs nothing, unless the limit is already used up.
             if budget.is_used_up:
                 raise budget.error()
             return max_output
@@ -303,6 +309,6 @@ def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: i
 
 
 def end_expired() -> int:
-    """Book the reserved calls whose process died as interrupted; return how many."""
+    """Book reserved calls whose process has died as interrupted. Return their number."""
     expired = Call.objects.filter(outcome="", reserved_until__lt=Now())
     return expired.update(outcome="interrupted", cost=None)

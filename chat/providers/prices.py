@@ -1,4 +1,4 @@
-"""Prices of models: those that a server administrator set, else those that `genai-prices` lists."""
+"""Prices of models: set by a server administrator, or else listed in `genai-prices`."""
 
 import time
 from decimal import Decimal
@@ -8,10 +8,10 @@ from django.dispatch import receiver
 
 from chat.models import ModelPrice
 
-# A change in the admin reaches all processes after this time.
+# The maximum time until a change in the admin reaches all processes.
 CACHE_S = 5.0
 MILLION = Decimal(1_000_000)
-# The providers in `genai-prices`, by the beginning of our names of models.
+# The names of providers in `genai-prices`, by our prefixes of model names.
 LISTED_PROVIDERS = {
     "openai": "openai",
     "openai-chat": "openai",
@@ -27,13 +27,13 @@ _set_prices: tuple[float, dict[str, ModelPrice]] = (0.0, {})
 
 @receiver([post_save, post_delete], sender=ModelPrice)
 def forget_cached(**_: object) -> None:
-    """Read the prices again at the next call of this process."""
+    """Clear the cache, so that this process reads the prices again at the next call."""
     global _set_prices
     _set_prices = (0.0, {})
 
 
 def load() -> None:
-    """Read the prices that administrators set, unless that was done just now."""
+    """Read the prices that administrators have set, unless they were read less than CACHE_S ago."""
     global _set_prices
     read_at, _ = _set_prices
     if not read_at or time.monotonic() - read_at > CACHE_S:
@@ -42,9 +42,10 @@ def load() -> None:
 
 
 def set_cost(model: str, input_tokens: int, cached_tokens: int, output_tokens: int):
-    """Return the cost in US dollars by the price that an administrator set; None without one.
+    """Return the cost in US dollars by the price that an administrator has set; None without a
+    price.
 
-    Reads no database: `load` does.
+    It does not read the database. Call `load` first.
     """
     price = _set_prices[1].get(model)
     if price is None:

@@ -10,19 +10,19 @@ from django.utils import timezone
 
 from chat.models import ANSWERED, Call
 
-# What a sum may be grouped by.
+# The keys by which sums can be grouped.
 KEYS = ("day", "kind", "model", "user", "project", "token")
 FIGURES = ("calls", "unanswered", "input_tokens", "cached_tokens", "output_tokens", "cost")
-# The characters that begin a formula in a spreadsheet.
+# Characters that begin a formula in spreadsheets.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def summed(
     calls: QuerySet[Call], keys: Sequence[str], zone: tzinfo | None = None
 ) -> QuerySet[Any, dict[str, Any]]:
-    """Return a row for each group of `calls`: the `keys` (names as in KEYS) and the FIGURES.
+    """Return a row for each group of `calls`, with the `keys` (names in KEYS) and the FIGURES.
 
-    Days are those of `zone`, by default of the active time zone.
+    Days are in `zone`, by default in the active time zone.
     """
     columns: dict[str, Any] = {
         "day": TruncDate("started_at", tzinfo=zone or timezone.get_current_timezone()),
@@ -40,7 +40,7 @@ def summed(
 
 
 def plain_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of `summed` with the names of KEYS and FIGURES."""
+    """Return rows of `summed` under the names in KEYS and FIGURES."""
     return [
         {name.removeprefix("by_").removeprefix("sum_"): value for name, value in row.items()}
         for row in rows
@@ -48,6 +48,6 @@ def plain_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def csv_text(value: Any) -> str:
-    """Return a value for a cell of CSV, which no spreadsheet takes for a formula."""
+    """Return a value for a CSV cell that spreadsheets do not interpret as a formula."""
     text = "" if value is None else str(value)
     return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""One action for several chats of a project's page, and its undoing."""
+"""Actions on several chats of a project at once, and undoing them."""
 
 import time
 from contextlib import suppress
@@ -17,7 +17,7 @@ from chat.forms import BulkAction, BulkForm
 from projects.models import Membership, Project
 from projects.permissions import WRITERS, membership, require_active
 
-# The key in the browser session for the last bulk action, and the action that takes it back.
+# The key of the last bulk action in the browser session.
 JUST_CHANGED = "just_changed"
 UNDO = "undo"
 
@@ -27,8 +27,8 @@ UNDO = "undo"
 def bulk(request: HttpRequest, slug: str) -> HttpResponse:
     """Archive, unarchive or delete the selected chats, or undo the last of these actions.
 
-    Deletion is confirmed on a page of its own. Chats that the user may not manage are refused
-    together with the rest.
+    Deletion must be confirmed on another page. If the user may not manage one of the chats, nothing
+    is changed.
     """
     if request.method == "GET":
         return redirect("project", slug)
@@ -54,7 +54,7 @@ def bulk(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Take back the last bulk action of this browser, for the chats that can still be changed."""
+    """Undo the last bulk action of this browser for the chats that can still be changed."""
     action, chats = _last_bulk(request, member.project)
     request.session.pop(JUST_CHANGED, None)
     count = 0
@@ -76,7 +76,7 @@ def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _last_bulk(request: HttpRequest, project: Project) -> tuple[str, list[str]]:
-    """Return the last bulk action of this browser in `project` and its chats, none if it can no
+    """Return the last bulk action of this browser in `project` and its chats. Empty if it can no
     longer be undone.
     """
     last = request.session.get(JUST_CHANGED, {"project": "", "at": 0})
@@ -98,6 +98,6 @@ def _bulk_result(action: str, count: int) -> str:
 
 
 def last_result(request: HttpRequest, project: Project) -> str:
-    """Return what the last bulk action of this browser did, or "" if it cannot be undone."""
+    """Return a description of the last bulk action of this browser; "" if it cannot be undone."""
     action, chats = _last_bulk(request, project)
     return _bulk_result(action, len(chats)) if chats else ""

@@ -1,4 +1,4 @@
-"""Links by which every member of a project may read a chat, also a private one."""
+"""Share links: every member of the project can read the chat with its link, even a private chat."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -14,14 +14,14 @@ from chat.links import session_url
 from chat.models import Message
 from projects.permissions import membership
 
-# The page shows the last messages of a longer chat.
+# The maximum number of messages on the page. Of a longer chat, the last messages are shown.
 MAX_SHOWN = 300
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def share_link(request: HttpRequest, slug: str, pk) -> HttpResponse:
-    """Create the link of a chat, or revoke it with `action=revoke`, and show it."""
+    """Create the share link of a chat and show it. With `action=revoke`, revoke it."""
     chat_session = permissions.require_chat(
         permissions.session_for_managing(request.user, pk, slug=slug)
     )
@@ -38,7 +38,7 @@ def share_link(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_GET
 def shared_chat(request: HttpRequest, slug: str, key: str) -> HttpResponse:
-    """Show the chat of a link, without forms, to a member of its project."""
+    """Show the chat of a share link to a member of its project, without forms."""
     member = membership(request.user, slug)
     chat_session = shared_session(member.project, key)
     if chat_session is None:

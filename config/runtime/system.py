@@ -1,4 +1,4 @@
-"""What Strata lacks on this operating system, for one line at the start."""
+"""Reports, in one line at start-up, which features are not available on this operating system."""
 
 import platform
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import psutil
 
-# File systems of Windows' drives in WSL 2 and WSL 1.
+# The file systems of Windows drives in WSL 2 and WSL 1.
 WINDOWS_FILE_SYSTEMS = {"9p", "drvfs"}
 
 
 def missing_features(data_dir: Path) -> str | None:
-    """Return in one line what does not work on this system, or None if everything does."""
+    """Return the features that do not work on this system in one line; None if all work."""
     missing = [*_of_the_system(), *_of_windows(data_dir)]
     return f"On this system, {'; '.join(missing)}. See docs/install.md." if missing else None
 
@@ -22,14 +22,14 @@ def _of_the_system() -> list[str]:
             "processes go on if `strata` itself is killed (end them by hand)",
             "the kernel does not confine the processes that read files",
         ]
-    # No version of glibc: musl.
+    # Without a version of glibc, the system uses musl.
     if not platform.libc_ver()[1]:
         return ["the embedded PostgreSQL and the demo model have no packages (musl)"]
     return []
 
 
 def _of_windows(data_dir: Path) -> list[str]:
-    """Return the problems of Linux in Windows."""
+    """Return the problems of Linux in Windows (WSL)."""
     release = platform.release().lower()
     if sys.platform != "linux" or "microsoft" not in release:
         return []
@@ -45,7 +45,7 @@ def _of_windows(data_dir: Path) -> list[str]:
 
 
 def file_system(path: Path) -> str:
-    """Return the type of the file system that a path is on, in lower case."""
+    """Return the type of the file system that contains `path`, in lower case."""
     mounts = [
         (Path(mount.mountpoint), mount.fstype.lower()) for mount in psutil.disk_partitions(all=True)
     ]

@@ -1,4 +1,4 @@
-"""Admin pages of files, on which administrators have them read again, and forget them."""
+"""Admin pages of files: administrators can start reading a file again, and forget files."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def read_again(document: File, by: Any) -> None:
 
 @admin.register(File)
 class FileAdmin(PrivateTextAdmin, ForgetActionAdmin):
-    """The names of files of private chats are hidden in the list."""
+    """The list does not show the names of files of private chats."""
 
     list_display = ("name_preview", "project", "session", "added_by", "uses", "changed_at")
     list_filter = (("session", admin.EmptyFieldListFilter),)

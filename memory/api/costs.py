@@ -1,4 +1,6 @@
-"""/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: what model calls cost."""
+"""/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: costs of model calls, and
+limits.
+"""
 
 from datetime import UTC, timedelta, tzinfo
 from typing import Any
@@ -27,8 +29,9 @@ MAX_ROWS = 50_000
 
 
 class UsageQuerySerializer(serializers.Serializer):
-    """From `since` to before `until`: at most 366 days, by default the last 30. `by` is what to
-    group by: several of day, kind, model, user, project and token, with commas between them.
+    """The period from `since` (included) to `until` (excluded): at most 366 days. Default: the last
+    30 days. `by` lists the keys to group by, separated by commas: day, kind, model, user, project
+    and token.
     """
 
     since = serializers.DateTimeField(required=False)
@@ -54,10 +57,10 @@ class UsageQuerySerializer(serializers.Serializer):
 
 
 class UsageRowSerializer(serializers.Serializer):
-    """The model calls of one group. Days are those of the project's time zone, else of UTC.
+    """The model calls of one group. Days are in the project's time zone, otherwise in UTC.
 
     `cost` is in US dollars, or null if no price is known. `unanswered` is the number of calls that
-    returned no text. A `user` of null is automatic work.
+    returned no text. `user` is null for automatic work.
     """
 
     day = serializers.DateField(required=False)
@@ -75,7 +78,7 @@ class UsageRowSerializer(serializers.Serializer):
     duration_ms = serializers.IntegerField(allow_null=True)
 
     def to_representation(self, row: Any) -> dict[str, Any]:
-        """Leave out what the rows are not grouped by."""
+        """Leave out the keys that are not used for grouping."""
         data = super().to_representation(row)
         return {name: value for name, value in data.items() if name in row}
 
@@ -105,7 +108,7 @@ class OwnUsageSerializer(serializers.Serializer):
 
 
 def _usage(request, calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
-    """Return the sums that the request's parameters describe, newest day first."""
+    """Return the sums for the parameters of the request, newest day first."""
     query = UsageQuerySerializer(data=request.query_params)
     query.is_valid(raise_exception=True)
     since, until = query.validated_data["since"], query.validated_data["until"]
@@ -117,7 +120,7 @@ def _usage(request, calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
 
 class UsageView(APIView):
     """The model calls of a project by day, kind and model, newest day first, and the tokens that
-    are left for summaries today. Only owners group by `user` and `token`.
+    are left for summaries today. Only owners can group by `user` and `token`.
     """
 
     @extend_schema(parameters=[UsageQuerySerializer], responses=UsageSerializer)
@@ -126,14 +129,14 @@ class UsageView(APIView):
         project = member.project
         keys = set(request.query_params.get("by", "").replace(" ", "").split(","))
         if keys & {"user", "token"} and member.role != MemberRole.OWNER:
-            raise NotAllowedError("Only owners see the costs by user and token.")
+            raise NotAllowedError("Only owners can see the costs by user and token.")
         data = _usage(request, Call.objects.filter(project=project), project.zone)
         data["today"] = daily_allowance(project)
         return Response(UsageSerializer(data).data)
 
 
 class OwnUsageView(APIView):
-    """The model calls of your own requests, over all projects that the token may use."""
+    """The model calls of your own requests in all projects that the token may use."""
 
     @extend_schema(parameters=[UsageQuerySerializer], responses=OwnUsageSerializer)
     def get(self, request) -> Response:
@@ -144,8 +147,8 @@ class OwnUsageView(APIView):
 
 
 class BudgetSerializer(serializers.Serializer):
-    """One limit that concerns your requests in the project. `reserved` is what replies in progress
-    may still use.
+    """A limit that applies to your requests in the project. `reserved` is the amount that replies
+    in progress may still use.
     """
 
     subject = serializers.ChoiceField(["project", "user", "token", "group"])
@@ -158,7 +161,7 @@ class BudgetSerializer(serializers.Serializer):
 
 
 class ProjectLimitSerializer(serializers.ModelSerializer):
-    """The limit of the project. Null is no limit."""
+    """The limit of the project. Null means no limit."""
 
     class Meta:
         model = SpendingLimit
@@ -166,8 +169,8 @@ class ProjectLimitSerializer(serializers.ModelSerializer):
 
 
 class LimitView(APIView):
-    """The limits that concern your requests in the project, with what is used. Owners set the
-    project's own limit.
+    """The limits that apply to your requests in the project, with the used amounts. Owners can set
+    the limit of the project.
     """
 
     scope = "admin"

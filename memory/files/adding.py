@@ -31,11 +31,11 @@ CHUNK_BYTES = 2**20
 def add_file(
     project: Project, user, name: str, content: IO[bytes], session: Session | None = None
 ) -> File:
-    """Store a file for the project, or for one chat, and have it read.
+    """Store a file for the project, or with `session` for one chat, and schedule reading it.
 
-    If the project or chat has a file of this name, the content becomes its new version; the same
-    content again changes nothing. Raises InvalidInputError for an empty file or name, and
-    LimitError for a file or project that is too large.
+    If the project or chat already has a file with this name, the content becomes a new version of
+    it. Adding the same content again changes nothing. Raises InvalidInputError for an empty file or
+    name, and LimitError if the file or all files of the project are too large.
     """
     name = clean_name(name)
     size, sha256 = _measure(content)
@@ -55,7 +55,9 @@ def add_file(
 
 
 def clean_name(name: str) -> str:
-    """Return the last part of the path `name` on one line. Raises InvalidInputError if empty."""
+    """Return the last part of the path `name` on one line. Raises InvalidInputError if it is
+    empty.
+    """
     name = PurePath(storable(name).replace("\\", "/")).name
     name = "".join(char if char.isprintable() else " " for char in name).strip()
     if not name:
@@ -65,7 +67,7 @@ def clean_name(name: str) -> str:
 
 
 def _measure(content: IO[bytes]) -> tuple[int, str]:
-    """Return the size and the digest. Raises InvalidInputError and LimitError."""
+    """Return the size in bytes and the SHA-256. Raises InvalidInputError and LimitError."""
     size, digest = 0, hashlib.sha256()
     content.seek(0)
     while block := content.read(CHUNK_BYTES):
@@ -82,8 +84,8 @@ def _measure(content: IO[bytes]) -> tuple[int, str]:
 def _store(
     project: Project, user, name: str, session: Session | None, revision: FileRevision
 ) -> File:
-    """Save the revision, unless the file has this content already. Return its file."""
-    # Locked, so that the names and the quota hold, and nothing is forgotten meanwhile.
+    """Save the revision, unless the file already has this content. Return the file."""
+    # Locked, so that names stay unique, the quota holds, and nothing is forgotten in the meantime.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     now = timezone.now()
     document, is_new = File.objects.get_or_create(
@@ -100,7 +102,7 @@ def _store(
     _check_quota(project, revision)
     revision.document, revision.created_at = document, now
     revision.number = latest.number + 1 if latest else 1
-    # Copies of the same bytes share a file. Locked, so that the file is not removed meanwhile.
+    # Copies of the same bytes share a stored file. Locked, so that it is not removed now.
     copies = FileRevision.objects.filter(project=project, sha256=revision.sha256)
     if copy := copies.select_for_update(of=("self",)).first():
         revision.file = copy.file.name
@@ -119,19 +121,19 @@ def _store(
 
 
 def _check_quota(project: Project, revision: FileRevision) -> None:
-    """Raise LimitError if the files of the project would be too large with `revision`."""
+    """Raise LimitError if the project's files would exceed the quota with `revision`."""
     if stored_bytes(project) + revision.size > settings.PROJECT_FILES_MB * 2**20:
         reason = _("The files of this project would be larger than %(most)d MB together.")
         raise LimitError(reason % {"most": settings.PROJECT_FILES_MB}, field="file")
 
 
 def stored_bytes(project: Project) -> int:
-    """Return the size of all versions of all files of the project."""
+    """Return the size in bytes of all versions of all files of the project."""
     return FileRevision.objects.filter(project=project).aggregate(Sum("size"))["size__sum"] or 0
 
 
 def retry(document: File) -> None:
-    """Have the latest version read again if that failed."""
+    """Schedule reading the latest version again, if that has failed."""
     rows = FileRevision.objects.filter(project=document.project_id, document=document)
     latest = rows.aggregate(Max("number"))["number__max"]
     failed = rows.filter(number=latest, state=FileState.FAILED)
@@ -142,7 +144,7 @@ def retry(document: File) -> None:
 
 
 def index_again(project: UUID) -> None:
-    """Have the chunks of the project's files written again, in its present language."""
+    """Schedule writing the chunks of the project's files again, in its current search language."""
     ready = FileRevision.objects.filter(project=project, state=FileState.READY)
     if ready.update(state=FileState.INDEXING, indexed_passages=0):
         wake_reading()

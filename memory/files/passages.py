@@ -1,4 +1,4 @@
-"""Passages: sections of a document cut into parts as large as one chunk. Pure functions."""
+"""Passages: parts of the sections of a document, each as long as one chunk. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,13 +9,13 @@ from memory.recall.chunking import MAX_CHUNK_TOKENS
 from projects.core import token_counting
 from projects.core.text import storable
 
-# The innermost headings that a passage has, those that its chunk repeats, and the characters of
-# each.
+# The maximum number of innermost headings that a passage stores and that its chunk repeats, and the
+# maximum length of a heading in characters.
 MAX_PATH = 4
 MAX_HEADINGS = 2
 MAX_HEADING_CHARS = 200
 MAX_LABEL_CHARS = 200
-# More characters than almost any token has.
+# Almost no token has more characters than this.
 MAX_TOKEN_CHARS = 10
 HEADING_SEPARATOR = " › "
 # A piece ends after a line, or after a sentence in a long line.
@@ -37,7 +37,7 @@ class SectionText(Protocol):
 
 @dataclass(frozen=True)
 class PassageText:
-    """A passage before it is stored; its columns have the same names."""
+    """A passage before it is stored. Its fields are named like the columns."""
 
     section: int
     page: int | None
@@ -49,7 +49,7 @@ class PassageText:
 def split_sections(
     sections: Iterable[SectionText], max_tokens: int = MAX_CHUNK_TOKENS
 ) -> Iterator[PassageText]:
-    """Return the passages of a document. Sections without text have none."""
+    """Yield the passages of a document. Sections without text have none."""
     for number, section in enumerate(sections, start=1):
         path = [
             " ".join(storable(heading).split())[:MAX_HEADING_CHARS] for heading in section.headings
@@ -61,9 +61,9 @@ def split_sections(
 
 
 def split_text(text: str, max_tokens: int) -> Iterator[str]:
-    """Split `text` after lines and sentences into parts of at most `max_tokens` tokens.
+    """Split `text` after lines or sentences into parts of at most `max_tokens` tokens.
 
-    The parts, one after the other, are the text. White space that follows a part belongs to it.
+    Joined, the parts are the whole text. White space belongs to the part before it.
     """
     part, size = "", 0
     for piece in _pieces(text, max_tokens):
@@ -78,17 +78,17 @@ def split_text(text: str, max_tokens: int) -> Iterator[str]:
 
 
 def _pieces(text: str, max_tokens: int) -> Iterator[str]:
-    """Return lines and sentences; one that is too long is cut, at a space if possible."""
+    """Yield lines and sentences. If one is too long, it is cut, at a space if possible."""
     start = 0
     for end in [*(match.end() for match in _PIECE_END.finditer(text)), len(text)]:
         piece, start = text[start:end], end
-        # Only a window is counted at a time: a line may have millions of characters.
+        # Count tokens only in a window, because a line may have millions of characters.
         while (window := piece[: max_tokens * MAX_TOKEN_CHARS]) and (
             len(window) < len(piece) or token_counting.count(window) > max_tokens
         ):
             head = token_counting.truncate(window, max_tokens) or window[:1]
             space = head.rfind(" ") + 1
-            # A space in the first half would make the part too short.
+            # Do not cut at a space in the first half, because the part would be too short.
             head = head[:space] if space > len(head) // 2 else head
             yield head
             piece = piece[len(head) :]
@@ -97,7 +97,9 @@ def _pieces(text: str, max_tokens: int) -> Iterator[str]:
 
 
 def chunk_text(headings: str, text: str) -> str:
-    """Return the text of the chunk of a passage: below its headings, unless it begins with them."""
+    """Return the text of a passage's chunk: its headings, unless the text begins with them, and its
+    text.
+    """
     text = text.strip()
     path = headings.split(HEADING_SEPARATOR)[-MAX_HEADINGS:] if headings else []
     shown = [heading for heading in path if not text.startswith(heading)]

@@ -1,7 +1,7 @@
-"""Reading and indexing of files, under a lease, in steps that a killed worker can continue.
+"""Reads and indexes files under a lease, in steps. If a worker is killed, another one continues.
 
-The bytes are read once, in a limited subprocess, and stored as passages. These are indexed in
-batches; the revision counts the passages that search finds already. The last step removes the
+The bytes are read once, in a subprocess with limits, and stored as passages. Passages are indexed
+in batches. The revision counts the passages that search already finds. The last step removes the
 chunks of earlier versions.
 """
 
@@ -35,10 +35,10 @@ from projects.models import delete_rows
 
 log = logging.getLogger(__name__)
 
-# The number of passages that are stored, and that are embedded and committed, together.
+# The numbers of passages that are stored in one transaction, and that are indexed in one batch.
 STORED_BATCH_SIZE = 1_000
 INDEXED_BATCH_SIZE = 500
-# A worker that dies this often while it reads one file does not try again.
+# The number of attempts to read a file. After this, each attempt is assumed to kill the worker.
 MAX_ATTEMPTS = 5
 NO_TEXT = gettext_noop("No text was found in this file.")
 GAVE_UP = gettext_noop("This file could not be read: each attempt was interrupted.")
@@ -49,7 +49,7 @@ def due() -> FileRevisionQuerySet:
 
 
 def catch_up(seconds: float) -> bool:
-    """Read and index the files that are due, for at most `seconds`; return False if more are."""
+    """Read and index due files for at most `seconds`. Return False if more files are due."""
     end = time.monotonic() + seconds
     for pk in list(due().unleased().order_by("created_at").values_list("pk", flat=True)[:100]):
         if time.monotonic() > end:
@@ -59,7 +59,7 @@ def catch_up(seconds: float) -> bool:
 
 
 def process(pk) -> None:
-    """Bring one revision from any state to the end, unless another worker has it."""
+    """Process one revision from its current state to the end, unless another worker does."""
     leases.run(due(), pk, "file", _work)
 
 
@@ -75,7 +75,7 @@ def _work(lease: Lease) -> None:
 
 
 def _read(lease: Lease, revision: FileRevision) -> bool:
-    """Store the passages; return False if the file cannot be read."""
+    """Read the file and store its passages. Return False if the file cannot be read."""
     if revision.state == FileState.READING and revision.failures >= MAX_ATTEMPTS:
         return _give_up(lease, GAVE_UP)
     lease.row.update(state=FileState.READING, failures=F("failures") + 1)
@@ -85,7 +85,7 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
     except reading.UnreadableFileError as error:
         return _give_up(lease, str(error))
     except Exception:
-        # This process lives: it is no sign that the file kills workers.
+        # Does not count as an attempt, because this process is alive.
         lease.row.update(state=FileState.WAITING)
         raise
     passages = (
@@ -119,14 +119,14 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
 
 
 def limits() -> reading.ReadingLimits:
-    """Return the limits of reading, with those that operators set."""
+    """Return the limits for reading, including those that administrators have set."""
     return reading.ReadingLimits(
         max_bytes=settings.MAX_FILE_MB * 2**20, max_pages=settings.MAX_FILE_PAGES
     )
 
 
 def _give_up(lease: Lease, reason: str) -> bool:
-    """Store why the file cannot be read. Only a person starts another attempt."""
+    """Store why the file cannot be read. Only a user can start another attempt."""
     rows = lease.row
     rows.update(
         state=FileState.FAILED, reason=storable(reason)[:500], lease_holder=None, lease_until=None
@@ -136,7 +136,7 @@ def _give_up(lease: Lease, reason: str) -> bool:
 
 @contextmanager
 def local_copy(revision: FileRevision) -> Iterator[Path]:
-    """Return the path of the stored file, or of a copy of it from a bucket.
+    """Yield the path of the stored file, or of a temporary copy if it is in a bucket.
 
     Raises UnavailableError if it cannot be opened.
     """
@@ -149,7 +149,7 @@ def local_copy(revision: FileRevision) -> Iterator[Path]:
                 with revision.file.open("rb") as source, copy.open("wb") as target:
                     shutil.copyfileobj(source, target)
             except Exception as error:
-                # Storages raise errors of their own.
+                # Storages raise their own exceptions.
                 log.warning("file_not_opened revision=%s", revision.pk, exc_info=error)
                 raise UnavailableError from error
             yield copy
@@ -161,7 +161,7 @@ def local_copy(revision: FileRevision) -> Iterator[Path]:
 
 
 def _index(lease: Lease, revision: FileRevision) -> None:
-    """Write the chunks of the passages that have none, a batch at a time."""
+    """Write chunks for the passages that have none, one batch at a time."""
     embedder = embedders.get()
     rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
     while passages := list(
@@ -177,7 +177,7 @@ def _index(lease: Lease, revision: FileRevision) -> None:
 
 
 def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
-    """Return the unsaved chunk of a passage, which has the same id."""
+    """Return the unsaved chunk of a passage. It has the same id as the passage."""
     document = revision.document
     return Chunk(
         id=passage.pk,
@@ -196,14 +196,14 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
 
 
 def place(document: File, passage: FilePassage) -> str:
-    """Return the place as excerpts cite it, such as `manual.pdf, p. 3`."""
+    """Return the place of a passage for citations, such as `manual.pdf, p. 3`."""
     parts = (document.name, passage.label)
     return ", ".join(part for part in parts if part)[:300]
 
 
 @transaction.atomic
 def _finish(lease: Lease, revision: FileRevision) -> None:
-    """Release the revision, and remove the chunks of all versions but the latest one."""
+    """Release the revision. Remove the chunks of all versions except the latest."""
     lease.fence()
     lease.row.update(state=FileState.READY, reason="")
     lease.release()

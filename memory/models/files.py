@@ -27,7 +27,7 @@ UNFINISHED_STATES = (FileState.WAITING, FileState.READING, FileState.INDEXING)
 
 class FileQuerySet(models.QuerySet["File"]):
     def visible_to(self, user) -> "FileQuerySet":
-        """Filter by the files of the user's projects, and of chats that the user may read."""
+        """Return the files of the user's projects, and of chats that the user may read."""
         shared = Q(session__visibility=Visibility.PROJECT) | Q(session__creator=user)
         return self.filter(
             Q(session=None) | Q(shared, session__deleted_at=None),
@@ -39,13 +39,13 @@ class FileQuerySet(models.QuerySet["File"]):
 
 
 class File(ProjectScopedModel):
-    """A document of a project, or with a `session` of that chat only.
+    """A document of a project, or if `session` is set of this chat only.
 
-    Its versions are its revisions. Search finds the passages of the latest one that is ready.
+    Its versions are its revisions. Search finds the passages of the latest revision that is ready.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # The index of the constraint begins with this column.
+    # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="files", db_index=False
     )
@@ -85,30 +85,32 @@ class File(ProjectScopedModel):
         ]
 
     def __str__(self) -> str:
-        # Without the name, which reveals content: logs cannot be redacted later.
+        # Without the name, because logs cannot be redacted later.
         return f"file of {self.created_at:%Y-%m-%d %H:%M}"
 
 
 def stored_at(revision: "FileRevision", name: str) -> str:
-    """Return the path by project and id; the sender's file name is never used on disk."""
+    """Return a path made of the project and the id. The uploaded file's name is never used on
+    disk.
+    """
     return f"files/{revision.project_id}/{revision.pk}"
 
 
 class FileRevisionQuerySet(LeasedQuerySet):
     def unfinished(self) -> "FileRevisionQuerySet":
-        """Return the revisions that are to be read or indexed."""
+        """Return the revisions that must still be read or indexed."""
         return self.filter(state__in=UNFINISHED_STATES)
 
 
 class FileRevision(LeasedModel):
     """One version of a file: its bytes, and the progress of reading and indexing them.
 
-    `reason` says why it could not be read, for people. Copies of the same bytes within a project
-    share one stored file.
+    `reason` is the reason, for users, why it could not be read. Copies of the same bytes in a
+    project share one stored file.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # The index of the constraint begins with this column.
+    # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     document = models.ForeignKey(File, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -168,13 +170,13 @@ class FileRevision(LeasedModel):
 class FilePassage(ProjectScopedModel):
     """A part of the text of one revision, as large as one chunk of the search index.
 
-    The chunk of a passage has the same id. Chunks of earlier revisions are deleted; passages stay
-    as long as their file, so that receipts of earlier replies can show them. The texts of the
-    passages of one `section`, one after the other, are its whole text.
+    The chunk of a passage has the same id. Chunks of earlier revisions are deleted. Passages are
+    kept as long as the file, so that receipts of earlier replies can show them. The joined texts of
+    all passages of one `section` are the text of the section.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # The index of the constraint begins with this column.
+    # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     revision = models.ForeignKey(FileRevision, on_delete=models.CASCADE, related_name="passages")
     number = models.PositiveIntegerField(help_text="The place in the document, from 1.")

@@ -1,4 +1,4 @@
-"""Changes of what a project knows, sentence by sentence: confirmed, wrong, or edited."""
+"""Changes to single sentences of a project's memory: confirm, remove or edit them."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,9 @@ class SentenceAction(models.TextChoices):
 
 @dataclass(frozen=True)
 class SentenceChange:
-    """`key` names the source as in `ReceiptSource.key`, or as `block:ID`. `version` and `place` are
-    those of the `Sentence`; `text` is the right version for an edit.
+    """A change of one sentence. `key` identifies the source like `ReceiptSource.key`, or as
+    `block:ID`. `version` and `place` are those of the `Sentence`. For an edit, `text` is the
+    correct version.
     """
 
     key: str
@@ -35,7 +36,7 @@ class SentenceChange:
 
 
 def change_sentence(member: Membership, change: SentenceChange) -> str:
-    """Apply the change and return a sentence for people. Raises DomainError."""
+    """Apply the change. Return a sentence for the user. Raises DomainError."""
     if change.action not in SentenceAction.values:
         raise InvalidInputError(_("This action does not exist."))
     source = _source(member, change.key)
@@ -64,7 +65,7 @@ def change_sentence(member: Membership, change: SentenceChange) -> str:
 
 
 def _source(member: Membership, key: str) -> Fact | Entry | Block:
-    """Return the row that the member may see. Raises NotFoundError, or Http404 for a fact."""
+    """Return the source if the member may see it. Raises NotFoundError, or Http404 for a fact."""
     kind, _colon, pk = key.partition(":")
     if kind == "fact":
         return fact_for_reading(member, pk)
@@ -79,12 +80,12 @@ def _source(member: Membership, key: str) -> Fact | Entry | Block:
 
 
 def _change_block(member: Membership, block: Block, change: SentenceChange) -> str:
-    """Replace or remove a line of pinned text. The text is removed with its last line."""
+    """Replace or remove a line of pinned text. The block is removed with its last line."""
     text = " ".join(change.text.split())
     if change.action == SentenceAction.EDIT and not text:
         raise InvalidInputError(_("Enter the right version."), field="text")
     if change.action == SentenceAction.CONFIRM:
-        # People write pinned text themselves.
+        # Pinned text needs no confirmation, because people write it.
         raise InvalidInputError(_("This action does not exist."))
     lines = block.content.splitlines()
     if change.place >= len(lines):

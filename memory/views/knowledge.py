@@ -1,4 +1,4 @@
-"""The sentences that a project knows: a decision on one of them."""
+"""Actions on single sentences of a project's memory."""
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -12,13 +12,13 @@ from projects.core.errors import DomainError
 from projects.models import Membership
 from projects.permissions import WRITERS
 
-# The pages that show sentences.
+# The pages that show sentences, to which the action returns.
 PAGES = ("project", "overview", "about-me")
 
 
 @project_page(get=(), post=WRITERS)
 def decide(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Confirm, remove or edit the sentence of a source, and return to the page `back`."""
+    """Confirm, remove or edit a sentence of a source, and return to the page `back`."""
     data = request.POST
     try:
         change = SentenceChange(
@@ -32,7 +32,7 @@ def decide(request: HttpRequest, member: Membership) -> HttpResponse:
     except DomainError as error:
         messages.error(request, str(error))
     except ValidationError:
-        # An id that is none.
+        # The id is malformed.
         messages.error(request, _("This no longer exists."))
     back = data.get("back", "")
     page = back if back in PAGES else PAGES[0]
@@ -40,5 +40,5 @@ def decide(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _number(text: str) -> int:
-    """Return the number, or 0 for anything else: no version has it."""
+    """Return the number in `text`, otherwise 0, which no version has."""
     return int(text) if text.isdecimal() and len(text) < 10 else 0

@@ -1,4 +1,6 @@
-"""Limits of what model calls may cost: of a project, a user, an API token, or a group's members."""
+"""Spending limits of model calls: for a project, a user, an API token, or the members of a
+group.
+"""
 
 from typing import Any
 
@@ -44,10 +46,10 @@ def _dollars(label: object) -> models.DecimalField:
 
 
 class SpendingLimit(models.Model):
-    """The most that one subject may use in a day and in a month. An empty amount is no limit.
+    """The maximum that one subject may use in a day and in a month. An empty amount means no limit.
 
-    Days and months are those of the project's time zone, else of the server's. The limit of a group
-    applies to each of its members who has none of their own.
+    Days and months are in the project's time zone, otherwise in the server's. The limit of a group
+    applies separately to each member who has no limit of their own.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

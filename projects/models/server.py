@@ -1,4 +1,4 @@
-"""The models that projects use if they choose none."""
+"""The server's models, which projects use if they do not choose a model."""
 
 import asyncio
 import time
@@ -9,13 +9,13 @@ from django.utils.translation import gettext_lazy as _
 
 from projects.core.models import new_id
 
-# A change in the page reaches all processes after this time.
+# The maximum time until a change on the Models page reaches all processes.
 CACHE_S = 5.0
 EXTRACTIVE = "extractive"
 
 
 class ServerModels(models.Model):
-    """The server's models as set on the Models page. There is at most one row."""
+    """The server's models that were set on the Models page. There is at most one row."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     chat_model = models.CharField(max_length=200, blank=True)
@@ -30,18 +30,18 @@ class ServerModels(models.Model):
         return self.chat_model
 
 
-# The time of the last query, and its result.
+# The time and the result of the last query.
 _saved: tuple[float, tuple[str, str]] = (0.0, ("", ""))
 
 
 def default_chat_model() -> str:
-    """Return the model of projects that choose none. The environment wins over the page."""
+    """Return the default chat model. The environment takes precedence over the Models page."""
     chosen = "" if settings.HAS_CHAT_MODEL else _read()[0]
     return chosen or settings.CHAT_MODEL
 
 
 def default_system_model() -> str:
-    """Return the model for summaries of projects that choose none, or `extractive`."""
+    """Return the default model for summaries, or `extractive`."""
     if settings.HAS_SYSTEM_MODEL:
         return settings.SYSTEM_MODEL
     chosen_chat, chosen = ("", _read()[1]) if settings.HAS_CHAT_MODEL else _read()
@@ -51,7 +51,7 @@ def default_system_model() -> str:
 
 
 def save_defaults(chat_model: str, system_model: str) -> None:
-    """Replace the server's models; empty for the settings' default."""
+    """Replace the server's models. An empty name means the default of the settings."""
     row = ServerModels.objects.first() or ServerModels()
     row.chat_model, row.system_model = chat_model, system_model
     row.save()
@@ -59,13 +59,15 @@ def save_defaults(chat_model: str, system_model: str) -> None:
 
 
 def forget_defaults() -> None:
-    """Read the row again at the next call of this process."""
+    """Clear the cache, so that this process reads the row again at the next call."""
     global _saved
     _saved = (0.0, ("", ""))
 
 
 def _read() -> tuple[str, str]:
-    """Return the stored models. In an event loop, which must not wait, return the last result."""
+    """Return the stored models. In an event loop, return the cached result, because it must not
+    block.
+    """
     global _saved
     read_at, values = _saved
     if (not read_at or time.monotonic() - read_at > CACHE_S) and not _is_in_event_loop():

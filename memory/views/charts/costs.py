@@ -1,4 +1,4 @@
-"""The pages of costs: of a project, of a user, and of the server, each also as CSV."""
+"""The pages of costs of a project, of a user and of the server. Each is also available as CSV."""
 
 import csv
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class LimitForm(forms.ModelForm):
 
 @project_page(post=(MemberRole.OWNER,))
 def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the costs of a project; owners also see them by user. A POST sets its limit."""
+    """Show the costs of a project, to owners also by user. A POST request sets its limit."""
     project, is_owner = member.project, member.role == MemberRole.OWNER
     limit = SpendingLimit.objects.filter(project=project).first()
     form = LimitForm(request.POST or None, instance=limit or SpendingLimit(project=project))
@@ -67,7 +67,7 @@ def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
 @login_required
 @require_GET
 def own_costs(request: HttpRequest) -> HttpResponse:
-    """Show what the user's own requests cost, over all projects."""
+    """Show the costs of the user's own requests in all projects."""
     calls = Call.objects.filter(user=request.user.pk)
     budgets = limits.all_budgets(None, Payer.of(request))
     return _account_page(request, calls, ("model", "project", "kind"), list(budgets))
@@ -102,13 +102,13 @@ def _days(request: HttpRequest) -> int:
 
 
 def _latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
-    """Return the calls of the last `days` days in the active time zone, today among them."""
+    """Return the calls of the last `days` days, including today, in the active time zone."""
     first = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     return calls.filter(started_at__gte=first - timedelta(days=days - 1))
 
 
 def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> dict[str, Any]:
-    """Return the charts, the tables and the totals; a query for each."""
+    """Return the charts, the tables and the totals. Each takes one query."""
     days = _days(request)
     rows = plain_rows(summed(calls, ("day", "model")))
     total = {name: sum(row[name] or 0 for row in rows) for name in FIGURES}
@@ -123,7 +123,7 @@ def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> d
 
 
 def _table(calls: QuerySet[Call], key: str) -> list[dict[str, Any]]:
-    """Return the groups with the most tokens, each with its `name`."""
+    """Return the groups with the most tokens, each with a `name`."""
     largest = summed(calls, (key,)).order_by("-sum_input_tokens", f"by_{key}")
     rows = plain_rows(largest[:MAX_TABLE_ROWS])
     labels: dict[str, Any] = dict(CallKind.choices) if key == "kind" else {}

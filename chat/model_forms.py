@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat import providers
-from chat.models import ModelProvider, ProviderKind
+from chat.models import ModelProvider, ProviderKind, ReasoningEffort, Session
 from chat.models.providers import validate_provider_name
 from chat.providers import catalogue, discovery
 from chat.providers.catalogue import DEMO
@@ -160,3 +160,65 @@ class ProjectModelsForm(forms.Form):
 
     def save(self) -> None:
         self.project.save(update_fields=["allowed_models", "chat_model"])
+
+
+class SessionModelForm(forms.ModelForm):
+    """The model of a chat, with its temperature and effort where the models have them."""
+
+    chat_model = forms.ChoiceField(label=_("Model"), required=False)
+    temperature = forms.FloatField(
+        label=_("Temperature"),
+        required=False,
+        min_value=0,
+        max_value=2,
+        widget=forms.NumberInput(attrs={"step": "0.1"}),
+        help_text=_("0 for the same answers, 1 and more for varied ones. Empty: the default."),
+    )
+
+    class Meta:
+        model = Session
+        fields = ("chat_model", "temperature", "reasoning_effort")
+        labels = {"reasoning_effort": _("Reasoning effort")}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        session = self.instance
+        models = catalogue.models_for(session.project)
+        field = self.fields["chat_model"]
+        assert isinstance(field, forms.ChoiceField)
+        default = _("Project: %(name)s") % {"name": session.project.chat_model_name}
+        field.choices = catalogue.select_choices(models, session.chat_model, default=default)
+        model = models.get(session.chat_model_name)
+        effort = self.fields["reasoning_effort"]
+        assert isinstance(effort, forms.ChoiceField)
+        effort.choices = [("", _("Default")), *ReasoningEffort.choices]
+        if model and not model.temperature:
+            del self.fields["temperature"]
+        if model and model.reasoning is False or session.chat_model_name == DEMO:
+            del self.fields["reasoning_effort"]
+
+    def changes(self) -> dict[str, Any]:
+        """Return the changed settings, for `conversations.sessions.update_session`."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+class RegenerateForm(forms.Form):
+    """The model of another reply; empty for that of the chat."""
+
+    model = forms.CharField(label=_("Model"), required=False, max_length=200)
+
+    def __init__(self, session: Session, data: Any = None) -> None:
+        super().__init__(data)
+        self.session = session
+
+    def add_choices(self) -> None:
+        """Offer the models, which takes a query."""
+        default = _("Chat: %(name)s") % {"name": self.session.chat_model_name}
+        models = catalogue.models_for(self.session.project)
+        choices = catalogue.select_choices(models, "", default=default)
+        self.fields["model"].widget = forms.Select(choices=choices)
+
+    def clean_model(self) -> str:
+        name = str(self.cleaned_data["model"])
+        catalogue.check_model(self.session.project, name)
+        return name

@@ -25,6 +25,11 @@ urlpatterns = [
         name="session-prompt",
     ),
     path("projects/<slug:slug>/chats/<uuid:pk>/edit/", sessions.update, name="session-edit"),
+    path(
+        "projects/<slug:slug>/chats/<uuid:pk>/model/",
+        providers.session_model,
+        name="session-model",
+    ),
     path("projects/<slug:slug>/chats/<uuid:pk>/keep/", sessions.organise, name="session-keep"),
     path("projects/<slug:slug>/chats/<uuid:pk>/share/", sharing.share_link, name="session-share"),
     path("projects/<slug:slug>/shared/<str:key>/", sharing.shared_chat, name="shared-chat"),

@@ -100,6 +100,9 @@ class ScriptedModel:
 
     def _reset(self) -> None:
         self.default = self._first_default
+        # The only key that is accepted; any if it is empty.
+        self.key = ""
+        self.models = [MODEL]
         self._queue: deque[Behaviour] = deque()
         self._requests: list[Request] = []
         # The tokens in, cached and out of all whole answers.
@@ -214,15 +217,28 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""
 
+    def _is_known(self) -> bool:
+        key = self.server.model.key
+        sent = (self.headers.get("Authorization", ""), self.headers.get("x-api-key", ""))
+        return not key or f"Bearer {key}" in sent or key in sent
+
     def do_GET(self) -> None:
-        if self.path == "/v1/models":
-            model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "tests"}
-            self._send(200, {"object": "list", "data": [model]})
+        if not self._is_known():
+            self._send(401, _error(401, "Wrong key"))
+        elif self.path == "/v1/models":
+            rows = [
+                {"id": name, "object": "model", "created": 0, "owned_by": "tests"}
+                for name in self.server.model.models
+            ]
+            self._send(200, {"object": "list", "data": rows})
         else:
             self._send(404, _error(404, "Not found"))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if not self._is_known():
+            self._send(401, _error(401, "Wrong key"))
+            return
         if self.path != "/v1/chat/completions":
             self._send(404, _error(404, "Not found"))
             return

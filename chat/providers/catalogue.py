@@ -139,9 +139,7 @@ def grouped(models: Iterable[KnownModel]) -> Choices:
     """Return the choices of `models`, with a group for each provider."""
     groups: dict[str, Choices] = {}
     for model in models:
-        label = " · ".join(
-            filter(None, [model.name.partition(":")[2] or model.name, model.details])
-        )
+        label = " · ".join(filter(None, [model.name, model.details]))
         groups.setdefault(model.provider, []).append((model.name, label))
     return [
         *((choice) for name in groups if name == DEMO for choice in groups[name]),

@@ -12,6 +12,7 @@ from chat import permissions
 from chat.conversations import edits
 from chat.forms import EditForm
 from chat.links import latest_url, message_url
+from chat.model_forms import RegenerateForm
 from chat.models import Message
 from chat.providers import limits
 from chat.providers.booking import Payer
@@ -53,15 +54,22 @@ def stop(request: HttpRequest, pk) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
-    """Begin another reply to the same message. The new reply becomes active."""
+    """Begin another reply to the same message, by the chosen model. The new reply becomes active.
+    A GET shows the choice of models.
+    """
     reply = permissions.message_for_writing(request.user, pk)
     permissions.require_open(reply.session)
+    form = RegenerateForm(reply.session, request.POST if request.method == "POST" else None)
+    if request.method == "GET":
+        form.add_choices()
+        return _render_part(request, reply, "chat/_regenerate.html", form=form)
     limits.require_room(reply.session.project, Payer.of(request))
     try:
-        _message, sibling = edits.regenerate(reply)
-    except ConflictError as error:
+        form.full_clean()
+        _message, sibling = edits.regenerate(reply, form.cleaned_data.get("model", ""))
+    except (ConflictError, InvalidInputError) as error:
         return presenters.conflict(request, reply.session, error)
     return presenters.answer(request, [sibling])
 

@@ -1,4 +1,4 @@
-"""The pages on which server administrators add providers of models, and choose models."""
+"""The pages on which server administrators add providers of models, and people choose models."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,10 +15,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat.model_forms import ProjectModelsForm, ProviderForm, ServerModelsForm
+from chat import permissions
+from chat.conversations.sessions import update_session
+from chat.links import session_url
+from chat.model_forms import (
+    ProjectModelsForm,
+    ProviderForm,
+    ServerModelsForm,
+    SessionModelForm,
+)
 from chat.models import Call, CallKind, ModelProvider, ProviderKind
 from chat.models.calls import SUMMARY_KINDS
 from chat.providers import catalogue, discovery, forget_saved
+from chat.views import presenters
 from projects.models import Project
 from projects.models.server import default_chat_model, default_system_model
 
@@ -144,3 +153,22 @@ def _check_administrator(request: HttpRequest) -> None:
     """Raise `Http404` unless the user is a superuser, because a key can cost its owner money."""
     if not request.user.is_superuser:
         raise Http404
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def session_model(request: HttpRequest, slug: str, pk) -> HttpResponse:
+    """Choose the model of a chat; `?part` returns the drawer alone."""
+    chat_session = permissions.session_for_managing(request.user, pk, slug=slug)
+    permissions.require_chat(chat_session)
+    form = SessionModelForm(request.POST or None, instance=chat_session)
+    is_saved = form.is_valid()
+    if is_saved:
+        update_session(chat_session, **form.changes())
+        if "part" not in request.GET:
+            return redirect(session_url(chat_session))
+        # The new model may have other settings.
+        form = SessionModelForm(instance=chat_session)
+    template = "chat/_model.html" if "part" in request.GET else "chat/model.html"
+    context = presenters.page_context(request, chat_session) | {"form": form, "is_saved": is_saved}
+    return render(request, template, context, status=400 if form.is_bound else 200)

@@ -72,7 +72,7 @@ async function openInSlot(event, link) {
   closeMenus();
   const slot = slotOf(link);
   if (slot.dataset.loaded === link.href) {
-    const editor = slot.querySelector("textarea");
+    const editor = slot.querySelector("textarea, select");
     if (editor) editor.focus();
     else closeSlot(slot);
     return;
@@ -93,7 +93,7 @@ async function openInSlot(event, link) {
 
 function fillSlot(slot, html) {
   slot.replaceChildren(fragment(html));
-  const first = slot.querySelector("textarea, button, a");
+  const first = slot.querySelector("textarea, select, button, a");
   first?.focus();
   if (first?.matches("textarea")) first.setSelectionRange(first.value.length, first.value.length);
   slot.scrollIntoView({ block: "nearest" });

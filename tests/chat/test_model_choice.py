@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from chat import providers
@@ -151,8 +153,6 @@ def test_the_second_model_answers_when_the_first_cannot(client, session, scripte
 
 
 def test_the_page_shows_which_model_answered_and_why(client, session, scripted, second, owner, api):
-    from django.test import Client
-
     scripted.status(500)
     ask(client, session)
     browser = Client()
@@ -227,3 +227,61 @@ def test_a_model_that_is_not_allowed_writes_no_summaries(session, project, owner
     call_command("memory_cycle", project=project.slug, now=timezone.now() + timedelta(hours=1))
     assert models(scripted) == []
     assert Cursor.objects.get(session=session).last_error == providers.NOT_ALLOWED
+
+
+@pytest.fixture
+def visitor(owner):
+    signed_in = Client()
+    signed_in.force_login(owner)
+    return signed_in
+
+
+def test_the_page_of_a_chats_model_offers_what_the_model_has(visitor, session):
+    ModelProvider.objects.create(
+        name="lab",
+        kind="compatible",
+        encrypted_key="x",
+        catalogue=[{"name": "plain", "reasoning": False}, {"name": "deep", "temperature": False}],
+    )
+    url = reverse("session-model", args=["billing", session.pk])
+    for name, fields in (
+        ("lab:plain", {"chat_model", "temperature"}),
+        ("lab:deep", {"chat_model", "reasoning_effort"}),
+    ):
+        assert visitor.post(url, {"chat_model": name}).status_code == 302
+        assert {*visitor.get(url).context["form"].fields} == fields
+    page = visitor.post(f"{url}?part=drawer", {"chat_model": "", "temperature": "0.3"})
+    assert "Saved." in page.content.decode()
+    session.refresh_from_db()
+    assert session.chat_model == ""
+    assert visitor.post(url, {"chat_model": "lab:unknown"}).status_code == 400
+    assert visitor.post(url, {"chat_model": "", "temperature": "3"}).status_code == 400
+
+
+def test_a_reply_is_regenerated_with_a_chosen_model(visitor, client, session, scripted):
+    first = ask(client, session)
+    url = reverse("message-regenerate", args=[first["id"]])
+    assert "Chat: openai-chat:scripted" in visitor.get(f"{url}?part=turn").content.decode()
+    visitor.post(url, {"model": OTHER})
+    latest = Message.objects.filter(role="assistant").latest("seq")
+    assert (latest.model, str(latest.parent_id)) == (OTHER, first["parent"])
+    refused = visitor.post(url, {"model": "nobody:x"}, headers={"accept": "text/event-stream"})
+    assert (refused.status_code, "no provider" in refused.json()["detail"]) == (409, True)
+
+
+def test_a_page_of_a_chat_calls_no_provider_and_reads_no_list(
+    visitor, session, django_assert_max_num_queries, monkeypatch
+):
+    for number in range(5):
+        items = [{"name": f"model-{item}"} for item in range(200)]
+        ModelProvider.objects.create(
+            name=f"p{number}", kind="compatible", encrypted_key="x", catalogue=items
+        )
+    monkeypatch.setattr("chat.providers.discovery._ask_ollama", lambda *_: pytest.fail("asked"))
+    page = visitor.get(f"/projects/billing/chats/{session.pk}/").content.decode()
+    assert "model-1" not in page
+    with django_assert_max_num_queries(16):
+        assert (
+            "model-1"
+            in visitor.get(f"/projects/billing/chats/{session.pk}/model/").content.decode()
+        )

@@ -42,6 +42,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "chats-found": f"{project}/?q=replica",
         "chat": f"{project}/chats/{chat}/",
         "chat-context": f"{project}/chats/{chat}/prompt/",
+        "chat-model": f"{project}/chats/{chat}/model/",
         "chat-keep": f"{project}/chats/{chat}/keep/",
         "chat-delete": f"{project}/chats/{chat}/delete/",
         "message-edit": f"/messages/{message_id}/edit/",

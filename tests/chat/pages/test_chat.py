@@ -173,4 +173,4 @@ def test_the_head_tells_who_answers_and_what_it_took(client, owner, session, url
     )
     post_messages(session, [draft("When?", author=owner), reply])
     page_text = page(client, owner, url)
-    assert f"{session.project.chat_model_name} · 1,234 tokens · $0.013" in compact(page_text)
+    assert f"{session.project.chat_model_name}</a>· 1,234 tokens · $0.013" in compact(page_text)

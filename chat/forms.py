@@ -234,7 +234,7 @@ class BulkForm(forms.Form):
         return data["action"] == BulkAction.DELETE and not data["confirmed"]
 
     def apply(self, user) -> list[Session]:
-        """Apply the action to each chat, as `user`, and return the chats that it changed."""
+        """Apply the action to each chat in the name of `user`. Return the chats that it changed."""
         action, changed = self.cleaned_data["action"], []
         for chat in self.cleaned_data["chats"]:
             version = chat.version

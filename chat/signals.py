@@ -20,7 +20,7 @@ reply_stored = Signal()
 turn_finished = Signal()
 # session, expired: the Session that was closed; whether it was closed for lack of activity.
 session_closed = Signal()
-# session, by: the Session that was archived, or unarchived if `archived_at` is None.
+# session, by: the Session that was archived, or unarchived (then `archived_at` is None).
 session_archived = Signal()
 # session: the Session that was shared with the project and has been made private.
 session_made_private = Signal()

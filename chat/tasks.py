@@ -60,7 +60,7 @@ def purge_deleted() -> None:
 
 @shared_task
 def refresh_models() -> None:
-    """Read the lists of models of all providers again. Runs every ten minutes."""
+    """Read the model lists of all providers again. Runs every ten minutes."""
     discovery.refresh_lists()
 
 

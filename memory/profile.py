@@ -1,4 +1,4 @@
-"""Profile: what a project knows, in sentences, and what it remembers about one of its members."""
+"""Profile: sentences that a project knows, in general and about one of its members."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ MAX_ROWS = 10
 MAX_SENTENCES = 8
 MAX_PINS = 2
 MAX_FACTS = 4
-# Rows of which the sentences are chosen.
+# The number of rows from which sentences are chosen.
 CANDIDATES = 12
-# A longer line is a sentence only if its entry has no shorter one.
+# A longer line becomes a sentence only if its entry has no shorter line.
 MAX_LINE_CHARS = 240
-# The lines of an entry, or of a pinned text, of which one is chosen.
+# The maximum number of lines of an entry or block from which one is chosen.
 MAX_LINES = 6
 
 
@@ -47,11 +47,12 @@ class Profile:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One thing that a project knows. `place` is the position of the line in the text of its
-    source; `version` is that of the source.
+    """One thing that a project knows. `place` is the index of the line in the text of its source.
+    `version` is the version of the source.
 
     `editable` is the part that a member may change: a line, or the object of a fact after `lead`.
-    `checked` is true if a member confirmed this version; `removable` if the reader may remove it.
+    `checked` is true if a member has confirmed this version. `removable` is true if the reader may
+    remove the sentence.
     """
 
     text: str
@@ -66,7 +67,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The row of a sentence, and the place and the words of its line."""
+    """A candidate for a sentence: a row, and the index and text of one of its lines."""
 
     row: Fact | Entry | Block
     line: Line
@@ -78,7 +79,7 @@ class _Choice:
 
     @property
     def item(self) -> dict[str, Any]:
-        """The item of a receipt for this row, as `readable_sections` reads it."""
+        """The row as an item of a receipt, which `readable_sections` can read."""
         item = {"id": str(self.row.pk), "revision": self.version, "tokens": 0}
         if isinstance(self.row, Entry):
             return item | {
@@ -108,7 +109,7 @@ def profile(member: Membership, user) -> Profile:
 
 
 def _facts_of(member: Membership, user: Any) -> FactQuerySet:
-    """Return the facts about `user`, and those that `user` stated where `member` may read it."""
+    """Return facts about `user`, and facts that `user` stated in chats that `member` may read."""
     visible = sessions_for(member.user).filter(project=member.project)
     stated = FactSource.objects.filter(
         fact=OuterRef("pk"), message__author=user, session__in=visible
@@ -118,7 +119,7 @@ def _facts_of(member: Membership, user: Any) -> FactQuerySet:
 
 def project_knowledge(member: Membership) -> list[Sentence]:
     """Return at most MAX_SENTENCES sentences that the project knows: facts, pinned text, and lines
-    of its newest digests. Needs at most ten queries.
+    of its newest digests. Takes at most ten queries.
     """
     facts = facts_for(member).filter(user=None).with_validity()
     digests_first = Case(When(granularity=CONVERSATION, then=1), default=0)
@@ -134,8 +135,8 @@ def project_knowledge(member: Membership) -> list[Sentence]:
 
 
 def personal_knowledge(member: Membership) -> list[Sentence]:
-    """Return at most MAX_SENTENCES sentences about the member: facts, the member's own pinned
-    text, and lines that rest on the member's messages. Needs at most ten queries.
+    """Return at most MAX_SENTENCES sentences about the member: facts, the member's own pinned text,
+    and lines that are based on the member's messages. Takes at most ten queries.
     """
     facts = _facts_of(member, member.user_id).valid_at(timezone.now())
     entries = entries_for(member).in_layers()
@@ -150,7 +151,9 @@ def personal_knowledge(member: Membership) -> list[Sentence]:
 
 
 def _with_lines_of(member: Membership, entries: Iterable[Entry]) -> list[tuple[Entry, set[int]]]:
-    """Return `entries`, each with the places of the lines that rest on messages of the member."""
+    """Return `entries`, each with the indexes of its lines that are based on the member's
+    messages.
+    """
     lines = {entry: entry.read_lines()[:MAX_LINES] for entry in entries}
     sources = {source for read in lines.values() for line in read for source in line.sources}
     mine = Message.objects.filter(project=member.project, author=member.user_id, pk__in=sources)
@@ -167,9 +170,9 @@ def _chosen(
     entries: Iterable[tuple[Entry, Container[int]]],
     blocks: Iterable[Block],
 ) -> list[_Choice]:
-    """Return the rows of the sentences: facts of different subjects, a line of each pinned text,
-    and a line of each entry, at one of its places. A line that repeats another one, or states an
-    ended fact, is left out.
+    """Return the candidates: facts with different subjects, a line of each pinned text, and one of
+    the given lines of each entry. Lines that repeat another line or state an ended fact are left
+    out.
     """
     taken = LineIndex()
     pinned = _first_new((_block_choices(block) for block in blocks), taken)
@@ -202,7 +205,7 @@ def _entry_choices(
     entry: Entry, places: Container[int], ended: Sequence[EndedFact]
 ) -> list[_Choice]:
     if not entry.lines:
-        # Its lines have no places.
+        # The entry has no stored lines, so there are no indexes.
         return []
     lines = mark_ended(entry.read_lines()[:MAX_LINES], ended)
     choices = [
@@ -210,12 +213,12 @@ def _entry_choices(
         for place, line in enumerate(lines)
         if place in places and not line.until
     ]
-    # The sort is stable: the most important line first.
+    # The sort is stable, so the most important of the short lines stays first.
     return sorted(choices, key=lambda choice: len(choice.line.shown) > MAX_LINE_CHARS)
 
 
 def _first_new(rows: Iterable[Sequence[_Choice]], taken: LineIndex) -> list[_Choice]:
-    """Return the first choice of each row that repeats no line in `taken`, and add it there."""
+    """Return the first candidate of each row that repeats no line in `taken`. Add it to `taken`."""
     chosen = []
     for choices in rows:
         choice = next((it for it in choices if not taken.repeats(it.line)), None)
@@ -226,10 +229,10 @@ def _first_new(rows: Iterable[Sequence[_Choice]], taken: LineIndex) -> list[_Cho
 
 
 def _sentences(member: Membership, chosen: Sequence[_Choice]) -> list[Sentence]:
-    """Return the sentences with their sources, as far as `member` may see them."""
+    """Return the sentences with the sources that `member` may see."""
     if not chosen:
         return []
-    # One section for each, so that a source that is not visible takes no other's place.
+    # A section for each candidate, so that sources that are not visible do not shift the others.
     sections = [{"name": "known", "tokens": 0, "items": [choice.item]} for choice in chosen]
     readable = readable_sections({"sections": sections}, member)
     checks = _checks(member, chosen)
@@ -264,7 +267,7 @@ def _sentence(
 
 
 def _checks(member: Membership, chosen: Sequence[_Choice]) -> dict[Any, datetime]:
-    """Return the time of the last check of each row, by id."""
+    """Return, by id, the time at which each row was last checked."""
     facts = [choice.row.pk for choice in chosen if isinstance(choice.row, Fact)]
     entries = [choice.row.pk for choice in chosen if isinstance(choice.row, Entry)]
     acts = Activity.objects.filter(project=member.project, verb=ActivityVerb.CHECKED)

@@ -133,7 +133,7 @@ def restore_entries(session: Session, **kwargs: object) -> None:
 
 @receiver(session_archived)
 def record_session_archived(session: Session, by: Any, **kwargs: object) -> None:
-    """Log it, unless the chat is private: the log is for all members."""
+    """Log the change, unless the chat is private, because all members can read the log."""
     if session.visibility == Visibility.PROJECT:
         verb = _archive_verb(session.archived_at)
         record_activity(session.project_id, verb, by=by, session_id=session.pk)
@@ -248,8 +248,8 @@ def propose_memories(
 
 @receiver(message_added)
 def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Index new messages, and a question together with its reply: the end of the reply marks the
-    session, which is then indexed from the first message that was not.
+    """Index new messages. A question is indexed together with its reply: the session is marked at
+    the end of the reply, and indexed from its first message that is not indexed yet.
     """
     if messages and all(message.is_final for message in messages):
         indexing.mark_changed(session, min(message.seq for message in messages))

@@ -98,7 +98,9 @@ def run_indexing() -> None:
 
 @shared_task
 def run_reading() -> None:
-    """Read and index added files. Runs after each of them, and every minute for missed ones."""
+    """Read and index new files. Runs after each upload, and every minute in case that one was
+    missed.
+    """
     if not processing.catch_up(seconds=READING_S):
         run_reading.apply_async(expires=TASK_EXPIRES_S)
 

@@ -25,7 +25,7 @@ urlpatterns = [
     path("welcome/", welcome, name="welcome"),
     path("messages/<uuid:pk>/sources/", reply_sources, name="reply-sources"),
     path("messages/<uuid:pk>/sources/change/", change_source, name="reply-source-change"),
-    # The address before version 0.2.
+    # The URL before version 0.2.
     path("messages/<uuid:pk>/told/", reply_sources_moved, name="old-reply-sources"),
     path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
     path("projects/<slug:slug>/memory/", memory_bank, name="memory"),

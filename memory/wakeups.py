@@ -15,10 +15,10 @@ from memory.tasks import TASK_EXPIRES_S, run_deliveries, run_indexing, run_readi
 
 log = logging.getLogger(__name__)
 
-# The time for which a process collects changes before it sends one indexing task for all of them.
-# A task for each change took more than twice as much processor time as the index itself.
+# How long a process collects changes before it sends one indexing task for all of them, in seconds.
+# A task for each change took more than twice as much CPU time as the indexing itself.
 INDEXING_DELAY_S = 2.0
-# Files of one upload are read by one task.
+# The same for reading files, so that the files of one upload are read by one task.
 READING_DELAY_S = 0.2
 # After a failure, no wake-up is sent for this time, because each attempt blocks the caller.
 BROKER_RETRY_S = 10.0
@@ -47,7 +47,7 @@ def _once_on_commit(send: Callable[[], None]) -> None:
 
 
 class CoalescedWakeup:
-    """Sends one task for all calls of the next `delay_s` seconds.
+    """Sends one task for all calls within `delay_s` seconds.
 
     The timer thread is not a daemon, so that a process that exits early still sends the task.
     """

@@ -239,7 +239,9 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(SpendingLimit)
 class SpendingLimitAdmin(admin.ModelAdmin):
-    """What projects, users, tokens and members of groups may use in a day and a month."""
+    """Limits of what projects, users, tokens and members of groups may use in a day and in a
+    month.
+    """
 
     list_display = ("__str__", *AMOUNTS)
     list_select_related = ("project", "user", "token__user", "group")
@@ -279,7 +281,7 @@ class AuthenticatorAdmin(admin.ModelAdmin):
 
 @admin.register(ServerModels)
 class ServerModelsAdmin(ReadOnlyAdmin):
-    """The server's models to look at. The Models page changes them."""
+    """View the server's models. They are changed on the Models page."""
 
     list_display = ("chat_model", "system_model", "changed_at")
     search_fields = ("chat_model", "system_model")

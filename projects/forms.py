@@ -211,7 +211,9 @@ class ProjectForm(forms.ModelForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        """Check new models, and the instructions against the keys that the custom context has."""
+        """Check changed models, and the instructions with the keys of the custom context in this
+        form.
+        """
         data = super().clean() or self.cleaned_data
         for name in MODEL_FIELDS & data.keys() & {*self.changed_data}:
             try:

@@ -1,4 +1,4 @@
-"""Signals about members, invitations and archiving, sent inside the writing transaction.
+"""Signals about members, invitations and archiving, sent inside the transaction of the change.
 
 `by` is the acting user. It is None for Strata itself, such as a management command.
 """
@@ -13,7 +13,7 @@ member_joined = Signal()
 member_removed = Signal()
 # member, by, was: the Membership with its new role; the former role.
 role_changed = Signal()
-# project, by: the Project that was archived, or unarchived if `archived_at` is None.
+# project, by: the Project that was archived, or unarchived (then `archived_at` is None).
 project_archived = Signal()
 # invitation, by: the new Invitation.
 invitation_created = Signal()

@@ -192,7 +192,7 @@ class ModelProviderAdmin(ReadOnlyAdmin):
 
 @admin.register(ModelPrice)
 class ModelPriceAdmin(admin.ModelAdmin):
-    """Prices in place of those that `genai-prices` lists. They apply to later calls."""
+    """Prices that replace those in `genai-prices`. They apply to later calls."""
 
     list_display = ("model", "input_price", "cached_price", "output_price")
     search_fields = ("model",)

@@ -287,7 +287,7 @@ class ForkSerializer(serializers.Serializer):
 
 
 class RegenerateSerializer(serializers.Serializer):
-    """The model of the new reply; the session's by default."""
+    """The model for the new reply. Default: the session's model."""
 
     model = serializers.CharField(
         required=False, allow_blank=True, max_length=200, validators=[validate_model_name]

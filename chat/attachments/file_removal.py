@@ -117,7 +117,7 @@ def _is_referenced(removal: FileRemoval) -> bool:
 
 @cache
 def models_with_files() -> tuple[type[Model], ...]:
-    """Return the models of which each row has a stored file, in the column `file`."""
+    """Return the models whose rows each have a stored file, named in the column `file`."""
     return tuple(
         model
         for model in apps.get_models()

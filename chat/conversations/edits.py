@@ -203,9 +203,8 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
 def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
     """Begin another reply to the message that `reply` answers; return the message and the reply.
 
-    `model` writes it instead of the session's model.
-
-    Raises ConflictError if `reply` is not a reply, or if the message that it answers was deleted.
+    `model` writes the new reply, by default the session's model. Raises ConflictError if `reply` is
+    not a reply, or if the message that it answers was deleted.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise ConflictError(_("Only replies can be regenerated."))

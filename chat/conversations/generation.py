@@ -197,14 +197,14 @@ def finalise(
     changes: Mapping[str, object],
     calls: Sequence[Call] = (),
 ) -> bool:
-    """Store the last text and status of `reply`; return False if that has happened before.
+    """Store the final text and status of `reply`. Return False if it was already final.
 
-    The model calls are booked in any case.
+    The model calls are booked in either case.
     """
     session = lock_session(reply.session)
     rows = Message.objects.unfinished().filter(pk=reply.pk)
     if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
-        # What `lost_calls` booked was wrong: the process is alive.
+        # Replace the booking of `lost_calls`, which was wrong because the process is alive.
         Call.objects.filter(project=reply.project_id, pk=reply.pk).delete()
         booking.settle(calls)
         return False

@@ -68,9 +68,9 @@ def ask(
 
 
 def begin_reply(message: Message, model: str = "") -> Message:
-    """Post a pending reply to `message`, by `model` instead of the session's if that is set.
+    """Post a pending reply to `message`, by `model` or by default by the session's model.
 
-    A second call adds a sibling, which becomes active.
+    Another call adds an alternative reply, which becomes active.
     """
     [reply] = post_messages(message.session, [pending_reply(message.session, message, model)])
     return reply

@@ -1,4 +1,4 @@
-"""Sessions: settings, tags, links for members, closing, deletion, and annotations for lists."""
+"""Sessions: settings, tags, share links, closing, deletion, and annotations for lists."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -76,10 +76,10 @@ def update_session(
 ) -> Session:
     """Change settings of `session`. Increase its version if any setting differs.
 
-    Raises StaleVersionError if the session is not at `at_version`. `settings` are fields of Session
-    and `archived`, a bool. A title that is set here is never replaced by a generated one, unless it
-    is empty. `by` is the user who changes them. `expired` tells receivers of `session_closed` that
-    nobody closed the session by hand.
+    `settings` are fields of Session, and `archived` (a bool). `by` is the user who changes them.
+    Raises StaleVersionError if the session does not have the version `at_version`. A title that is
+    set here is never replaced by a generated title, unless it is empty. `expired` is passed to
+    receivers of `session_closed`; it means that the session was closed automatically.
     """
     locked = Session.objects.select_for_update().get(pk=session.pk)
     _check_version(locked, at_version)
@@ -101,9 +101,9 @@ def update_session(
 
 
 def clean_tags(tags: Iterable[str]) -> list[str]:
-    """Return the tags without spaces around them, empty ones and repetitions, in their order.
+    """Return the tags in order, without surrounding spaces, empty tags and repetitions.
 
-    Raises InvalidInputError for more than MAX_TAGS, and for a tag of more than MAX_TAG_CHARS.
+    Raises InvalidInputError for more than MAX_TAGS tags or a tag of more than MAX_TAG_CHARS.
     """
     found = {
         tag.casefold(): tag for it in tags if (tag := " ".join(storable(it).split()).strip("#"))
@@ -116,7 +116,7 @@ def clean_tags(tags: Iterable[str]) -> list[str]:
 
 
 def share(session: Session) -> str:
-    """Return the key of the link to `session`, which is new if there is none."""
+    """Return the key of the share link of `session`. A link is created if there is none."""
     rows = Session.objects.filter(pk=session.pk)
     rows.filter(share_key="").update(share_key=token_urlsafe(SHARE_KEY_BYTES))
     session.share_key = rows.values_list("share_key", flat=True).get()
@@ -124,15 +124,15 @@ def share(session: Session) -> str:
 
 
 def unshare(session: Session) -> None:
-    """Revoke the link to `session`."""
+    """Revoke the share link of `session`."""
     Session.objects.filter(pk=session.pk).update(share_key="")
     session.share_key = ""
 
 
 def shared_session(project: Project, key: str) -> Session | None:
-    """Return the chat of `project` with the link `key`, or None.
+    """Return the chat of `project` whose share link has the key `key`, or None.
 
-    The link to a private chat ends when its creator leaves the project.
+    The link to a private chat becomes invalid when its creator leaves the project.
     """
     if not key:
         return None
@@ -156,7 +156,7 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
     if "tags" in columns:
         columns["tags"] = clean_tags(columns["tags"])
     if columns.get("visibility") == Visibility.PRIVATE != session.visibility:
-        # A chat that is made private is for its creator until it is shared anew.
+        # Revoke the share link when a chat is made private. Its creator can create a new link.
         columns["share_key"] = ""
     if "history_limit" in columns:
         columns["history_limit"] = clamp_history_limit(columns["history_limit"])

@@ -17,7 +17,7 @@ from projects.core.text import storable
 MESSAGE_OVERHEAD_TOKENS = 4
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}|[0-9]+")
 
-# The groups in which people see the sources of a reply. Other kinds of items are memories.
+# The groups of sources of a reply that pages show. Other kinds of items count as memories.
 SOURCE_GROUPS = ("memory", "fact", "quote", "block")
 _GROUP_OF_KIND = {"fact": "fact", "block": "block", "chunk": "quote", "message": "quote"}
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable)
 
 
 def source_group(kind: str) -> str:
-    """Return the group of an item of a receipt by its kind."""
+    """Return the group of an item in a receipt, from its kind."""
     return _GROUP_OF_KIND.get(kind, "memory")
 
 

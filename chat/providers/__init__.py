@@ -112,7 +112,7 @@ class MeasuredProvider:
                     else:
                         if isinstance(event, Delta):
                             call.record_chunk()
-                        # Reasoning is paid for, too.
+                        # Added because reasoning costs money too.
                         pieces.append(event.text)
                     yield event
 
@@ -135,8 +135,8 @@ class MeasuredProvider:
     async def _begin_stream(
         self, prompt: Sequence[PromptMessage], options: ReplyOptions
     ) -> "tuple[Booking | None, ReplyOptions]":
-        """Begin the booking of a stream. Return it, and the options with the most that the model
-        may write, if a limit concerns the call. Raises `SpendingLimitError`.
+        """Begin the booking of a stream. Return it and the options. If a limit applies, the options
+        contain the maximum number of tokens that the model may write. Raises `SpendingLimitError`.
         """
         if self.account is None:
             return None, options
@@ -154,7 +154,7 @@ class MeasuredProvider:
         try:
             booking = await asyncio.shield(reserving)
         except asyncio.CancelledError as error:
-            # The thread goes on, and nothing may stay reserved.
+            # The thread continues, and the reservation must be released.
             with suppress(ProviderError):
                 (await reserving).fail(error, ())
             raise
@@ -169,8 +169,8 @@ class MeasuredProvider:
         prompt: Sequence[PromptMessage],
         pieces: Sequence[str] = (),
     ) -> Iterator[Callable[[Finished], Finished]]:
-        """Book the call inside the block. The block passes `Finished` to the function, which
-        returns it with the price that an administrator set. `pieces` is the text so far.
+        """Book the call within the block. The block passes `Finished` to the yielded function,
+        which returns it with the price that an administrator has set. `pieces` is the text so far.
         """
         from chat.providers import prices
 
@@ -195,8 +195,8 @@ class MeasuredProvider:
 
 
 def get_provider(name: str, kind: str, account: "Account | None" = None) -> Provider:
-    """Return the provider of the model `name`, whose calls are booked on `account`. `kind` labels
-    its calls in the metrics.
+    """Return the provider of the model `name`. Its calls are booked on `account`. `kind` is a label
+    of their metrics.
 
     Raises `ProviderError` if the provider is not available. It may read the database, and the first
     call in a process imports pydantic-ai, which would block an event loop for most of a second.
@@ -212,7 +212,7 @@ def get_provider(name: str, kind: str, account: "Account | None" = None) -> Prov
 
 
 def require_allowed(project: "Project", name: str) -> None:
-    """Raise `ProviderError` before a call if the administrators do not allow the model `name`."""
+    """Raise `ProviderError` before a call if administrators do not allow the model `name`."""
     if not project.allows_model(name):
         raise ProviderError(NOT_ALLOWED, status=400, code="model_not_allowed")
 
@@ -252,7 +252,7 @@ def is_in_environment(prefix: str) -> bool:
 
 
 def environment_servers() -> dict[str, ModelServer]:
-    """Return the servers whose key or address the environment names, by provider."""
+    """Return, by provider, the servers whose key or address is in the environment."""
     names = [name for name in ADDRESSES if is_in_environment(name)]
     addresses = ADDRESSES
     if settings.OPENAI_URL:

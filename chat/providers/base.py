@@ -38,8 +38,8 @@ class Delta:
 
 @dataclass(frozen=True)
 class Thought:
-    """The next piece of a model's reasoning. Readers see it while the model thinks. It is not
-    stored, and no prompt contains it.
+    """The next piece of a model's reasoning. Readers see it while the model reasons. It is not
+    stored, and later prompts do not contain it.
     """
 
     text: str
@@ -63,7 +63,7 @@ class Finished:
     unseen: int = 0
     calls: tuple[ToolCall, ...] = ()
     native: Any = field(default=None, compare=False, repr=False)
-    # The part of the input that the provider read from its cache.
+    # The number of input tokens that the provider read from its cache.
     cached_tokens: int = 0
 
 
@@ -83,7 +83,7 @@ class OutputSchema:
     schema: Mapping[str, object]
 
 
-# The codes of errors that another model may not have.
+# The codes of errors that may not occur with another model.
 OUTAGE_CODES = {
     "insufficient_quota",
     "overloaded",

@@ -24,7 +24,8 @@ from projects.core.outbound_http import OutboundFailure, trusted_certificates
 log = logging.getLogger(__name__)
 
 OLLAMA = "ollama"
-# The end of the key of a context size, after the architecture's name.
+# The suffix of the key of a context size in Ollama's answer. It follows the name of the
+# architecture.
 CONTEXT_SUFFIX = ".context_length"
 # The time-out for Ollama. A local server answers at once, and a page must not wait if none runs.
 OLLAMA_TIMEOUT_S = 1.0
@@ -68,7 +69,7 @@ def _ask_ollama(path: str, content: dict[str, str] | None = None) -> Any:
 
 
 def refresh_ollama() -> None:
-    """Store the models of the Ollama server; no models if it does not run."""
+    """Store the models of the Ollama server. If it is not running, store no models."""
     names = [name.partition(":")[2] for name in list_ollama_models()]
     row = ModelProvider.objects.filter(name=OLLAMA).first()
     known = {item["name"]: item for item in row.catalogue} if row else {}
@@ -84,13 +85,15 @@ def _describe_ollama(name: str) -> dict[str, Any]:
         sizes = [size for key, size in shown["model_info"].items() if key.endswith(CONTEXT_SUFFIX)]
         item = {"capabilities": shown.get("capabilities"), "context_length": (*sizes, None)[0]}
     except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):
-        # Older versions.
+        # Older versions of Ollama do not return this.
         item = {}
     return describe(OLLAMA, name, item)
 
 
 def refresh_lists() -> None:
-    """Read the lists of all providers again; keep the last one of those that do not answer."""
+    """Read the model lists of all providers again. If a provider does not respond, keep its last
+    list.
+    """
     refresh_ollama()
     rows = {row.name: row for row in ModelProvider.objects.exclude(kind=ProviderKind.OLLAMA)}
     for name, server in providers.environment_servers().items():
@@ -100,7 +103,7 @@ def refresh_lists() -> None:
         if row.encrypted_key and row.key is not None:
             _refresh(row, providers.saved_server(row, row.key))
         elif not row.encrypted_key:
-            # Its key was in the environment.
+            # Its key was in the environment and has been removed.
             row.delete()
 
 
@@ -132,9 +135,9 @@ class ProviderCheckError(InvalidInputError):
 
 
 def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str, Any]]:
-    """Test the key, and return what is known of the models that the server lists.
+    """Test the key. Return the known properties of the models that the server lists.
 
-    A server that the environment names `is_trusted`: it may be inside the network. Raises
+    A server from the environment `is_trusted`, so its address may be in the local network. Raises
     `ProviderCheckError`.
     """
     if server.kind == "openrouter":

@@ -15,7 +15,7 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
     for kind, message, status, code in _TRANSLATIONS:
         if isinstance(error, kind):
-            # A model that its provider has removed.
+            # The provider has removed this model.
             is_gone = isinstance(error, exceptions.ModelNotFoundError)
             return ProviderError(message, wait, status, code, is_outage=is_gone)
     return ProviderError(_("The provider sent a response that Strata could not read."), wait)

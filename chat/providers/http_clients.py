@@ -170,9 +170,10 @@ class TextChannel:
         self._changed.set()
 
     async def read(self, work: asyncio.Task[Any]) -> AsyncIterator[Delta | Thought]:
-        """Yield text and reasoning as they arrive, until `work`, which fills this channel, is done.
+        """Yield text and reasoning as they arrive, until the task `work`, which fills this channel,
+        is done.
 
-        Reasoning that arrived together with text comes first.
+        If reasoning and text arrive together, the reasoning comes first.
         """
         work.add_done_callback(lambda task: self._changed.set())
         while self._pieces or self._thoughts or not work.done():

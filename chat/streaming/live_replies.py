@@ -28,7 +28,7 @@ from projects.core.database import in_thread
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 SWEEP_BATCH_SIZE = 1_000
 
-# Longer reasoning is not shown to its end.
+# The maximum length of reasoning that is shown. The rest is dropped.
 MAX_THINKING_CHARS = 100_000
 
 ReplyEvent = Delta | Thought | LookupsChanged | Finished | Failed

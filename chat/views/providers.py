@@ -31,7 +31,7 @@ from chat.views import presenters
 from projects.models import Project
 from projects.models.server import default_chat_model, default_system_model
 
-# The days whose calls tell what a month costs.
+# The number of days from which the costs of a month are estimated.
 PACE_DAYS = 7
 
 
@@ -39,8 +39,8 @@ PACE_DAYS = 7
 @login_required
 @require_http_methods(["GET", "POST"])
 def model_page(request: HttpRequest) -> HttpResponse:
-    """List the providers of models. A POST adds one, replaces its key, chooses the server's models
-    or reads the lists again, as the field `action` selects.
+    """List the model providers. Depending on the field `action`, a POST request adds a provider,
+    replaces its key, chooses the server's models, or reads the model lists again.
 
     The page needs the password or a second factor again before it opens, so that no key is lost
     that was entered already.
@@ -110,8 +110,8 @@ def _known(row: ModelProvider) -> list[catalogue.KnownModel]:
 
 
 def _month_cost() -> float | None:
-    """Return what summaries and titles cost in 30 days at the pace of the last PACE_DAYS; None if
-    no price is known.
+    """Return the estimated cost of summaries and titles in 30 days, from the last PACE_DAYS days;
+    None if no price is known.
     """
     calls = Call.objects.filter(
         kind__in=[*SUMMARY_KINDS, CallKind.TITLE],
@@ -143,7 +143,7 @@ def project_models(request: HttpRequest, slug: str) -> HttpResponse:
         form.save()
         messages.success(request, _("Saved."))
         return redirect("models")
-    # The form has changed the object.
+    # Read the name again, because the form has changed the object.
     context = {"form": form, "name": Project.objects.values_list("name", flat=True).get(slug=slug)}
     status = 400 if form.is_bound else 200
     return render(request, "chat/project_models.html", context, status=status)

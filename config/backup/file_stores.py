@@ -26,7 +26,7 @@ def failing_as_oserror() -> Iterator[None]:
     if not settings.S3_BUCKET:
         yield
         return
-    # The packages of the extra `s3`.
+    # Packages of the extra `s3`.
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -28,7 +28,7 @@ def record(components: Iterable[str]) -> None:
 
 
 def touch() -> None:
-    """Update the time of `HEARTBEAT_FILE`, if it is set: this process is alive."""
+    """Update the time of `HEARTBEAT_FILE`, if set, to report that this process is alive."""
     if settings.HEARTBEAT_FILE:
         settings.HEARTBEAT_FILE.touch()
 

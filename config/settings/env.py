@@ -221,7 +221,9 @@ def read_secret(name: str) -> str:
 
 
 def require_packages(module: str, extra: str, variable: str) -> None:
-    """Stop the start if a variable is set whose packages, those of an extra, are not installed."""
+    """Raise SystemExit if a variable is set whose packages (those of an extra) are not
+    installed.
+    """
     try:
         found = find_spec(module)
     except ModuleNotFoundError:

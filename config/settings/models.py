@@ -137,7 +137,7 @@ for _name in list(os.environ):
     if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
         read_secret(_name.removesuffix("_FILE"))
 CHAT_MODEL = _env.chat_model
-# Whether the environment names them; the Models page sets them otherwise.
+# Whether the environment names the model. Otherwise it is set on the Models page.
 HAS_CHAT_MODEL = bool(os.environ.get("STRATA_CHAT_MODEL", "").strip())
 HAS_SYSTEM_MODEL = bool(_env.system_model)
 SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
@@ -198,7 +198,7 @@ CHAT_PROMPT_SECTIONS = [
 ]
 # The built-in tools that models may call while they answer.
 CHAT_MODEL_TOOLS = ["memory.prompt.tools.search_memory", "memory.prompt.tools.read_chat"]
-# The module that checks and lists the models that a project may use.
+# The module that lists the models that a project may use, and checks model names.
 PROJECT_MODELS = "chat.providers.catalogue"
 # Functions that annotate sessions with numbers that lists of sessions show.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]

@@ -68,7 +68,7 @@ class NudgeAdmin(ReadOnlyAdmin):
 
 @admin.register(Call)
 class CallAdmin(ReadOnlyAdmin):
-    """All calls of models, and their sums."""
+    """All model calls, and sums of them."""
 
     change_list_template = "admin/memory/call/change_list.html"
     list_display = (

@@ -46,7 +46,7 @@ def usage_sums() -> tuple[list[UsageTable], list[StackedBars]]:
     """Return tables and charts of the model calls of the last SUM_DAYS days, by user, model and
     day.
 
-    Automatic work has no user.
+    Calls of automatic work have no user.
     """
     automatic = gettext("Strata (automatic)")
     rows = [row | {"user": row["user"] or automatic} for row in model_calls()]

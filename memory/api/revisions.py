@@ -1,4 +1,6 @@
-"""/api/v1/…/revisions/: the revisions of an entry; …/sources/: the memory in a prompt."""
+"""/api/v1/…/revisions/: the revisions of an entry; …/sources/: the memory in the prompt of a
+reply.
+"""
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -100,5 +102,5 @@ class ReplySourcesView(APIView):
 
 @require_GET
 def reply_sources_moved(request, pk) -> HttpResponse:
-    """Redirect from the former address of `ReplySourcesView`."""
+    """Redirect from the former URL of `ReplySourcesView`."""
     return redirect("api-reply-sources", pk, permanent=True)

@@ -40,7 +40,7 @@ urlpatterns = [
         revisions.ReplySourcesView.as_view(),
         name="api-reply-sources",
     ),
-    # The address before version 0.2.
+    # The URL before version 0.2.
     path(
         "messages/<uuid:pk>/told/",
         revisions.reply_sources_moved,

@@ -299,8 +299,8 @@ def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
 
 
 def forgotten_files(project: Project, scope: ForgetScope) -> set[UUID]:
-    """Return the files to delete, locked: the named one, those that `user` added, or those whose
-    last version was added `before` that moment.
+    """Find and lock the files to delete: the named file, files that `user` added, or files whose
+    latest version was added `before` that moment.
     """
     rows = File.objects.filter(project=project)
     if scope.tombstones:
@@ -357,7 +357,9 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the passages of all versions of deleted files; receipts name them."""
+    """Return the ids of the passages of all versions of deleted files, because receipts contain
+    them.
+    """
     rows = FilePassage.objects.filter(project=project, revision__document__in=deletions.files)
     return pks(rows) if deletions.files else set()
 

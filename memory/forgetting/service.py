@@ -132,8 +132,8 @@ def forget(
 def preview(project: Project, scope: ForgetScope, by=None) -> ForgetReceipt:
     """Return the receipt that `forget` would return, and change nothing.
 
-    The request is carried out and rolled back, so a preview cannot differ from the result.
-    Raises `InvalidInputError` for an empty scope.
+    The request is carried out and rolled back, so a preview cannot differ from the result. Raises
+    `InvalidInputError` for an empty scope.
     """
     with transaction.atomic():
         receipt = _apply(project, scope, by, ModerationReason.OTHER, write_tombstones=False)
@@ -280,7 +280,7 @@ def find_phrases(
         if has_files:
             quoting = chunks.filter(_has_words(project, phrase)).alias(words=CHUNK_VECTOR)
             pks = quoting.filter(words=query).values_list("pk", flat=True)
-            # The chunk of a passage has its id.
+            # The chunk of a passage has the same id.
             quoted = FilePassage.objects.filter(project=project, pk__in=list(pks[:MAX_LISTED_IDS]))
             documents = quoted.values_list("revision__document", flat=True)
             matches |= dict.fromkeys(("file", pk) for pk in documents)
@@ -290,6 +290,6 @@ def find_phrases(
 
 
 def _has_words(project: Project, phrase: str) -> RawSQL:
-    """Return the condition for chunks that have the words of `phrase`. It uses an index."""
+    """Return a condition for chunks that contain the words of `phrase`. It can use an index."""
     terms = "memory_chunk.terms @> memory_terms(%s, %s, %s)"
     return RawSQL(terms, [project.search_language_name, project.pk, phrase], BooleanField())

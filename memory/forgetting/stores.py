@@ -247,7 +247,7 @@ STORES = (
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
     ),
-    # Deleting a version deletes its chunks; they are deleted above to be counted.
+    # Deleting a version also deletes its chunks. They are already deleted above, to be counted.
     TextStore(
         "files",
         {

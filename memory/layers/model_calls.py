@@ -64,7 +64,7 @@ class CallRecorder:
         return result
 
     def _read(self, answer: Completion, account: Account, read: Callable[[Completion], T]) -> T:
-        """Return what `read` returns. If it fails, that is the outcome of the call."""
+        """Return the result of `read`. If it fails, the error becomes the outcome of the call."""
         call = account.calls[-1]
         try:
             return read(answer)
@@ -76,7 +76,7 @@ class CallRecorder:
             raise
 
     def _settle(self, account: Account) -> None:
-        """Write the calls and add their figures to the sums."""
+        """Store the calls, and add their figures to the totals."""
         for call in account.calls:
             self._add(call)
         account.settle()

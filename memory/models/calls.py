@@ -1,4 +1,4 @@
-"""The tokens that summaries used today."""
+"""The number of tokens that summaries used today."""
 
 from django.db.models import DateTimeField, F, Func, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
@@ -19,7 +19,7 @@ class LocalMidnight(Func):
 
 
 def tokens_spent_today(project: str) -> Coalesce:
-    """Return a query expression for the tokens that the project's summaries used today.
+    """Return a query expression: the number of tokens that the project's summaries used today.
 
     `project` is a field path to the Project, such as "pk" or "project". The day begins at midnight
     in the project's time zone.

@@ -21,7 +21,7 @@ class ReceiptAction(models.TextChoices):
     CORRECT = "correct"
     OUTDATED = "outdated"
     PRIVATE = "private"
-    # Hides a fact, and removes the line of an entry.
+    # For a fact, this hides it. For an entry, it removes the line.
     WRONG = "wrong"
 
 

@@ -152,7 +152,7 @@ def row_of(
 
 
 def write_stored(rows: Iterable[Any], folder: str, archive: ZipFile) -> None:
-    """Write the stored file of each row into a folder of the archive."""
+    """Write the stored file of each row to a folder of the archive."""
     for row in rows:
         try:
             with row.file.open("rb") as data, archive.open(f"{folder}/{row.pk}", "w") as target:

@@ -177,7 +177,9 @@ def import_files(
     written: list[Attachment | FileRevision],
     result: FileResult,
 ) -> None:
-    """Store the bytes of each version of a file. One without them is skipped, with an error."""
+    """Store the bytes of each version of a file. Skip a version without bytes, and report an
+    error.
+    """
     names = set(archive.namelist())
     for revision, row in rows:
         name = f"files/{row.get('id')}"

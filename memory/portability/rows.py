@@ -202,7 +202,7 @@ def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
 
 
 def adjust_revision(revision: FileRevision, row: Row, context: ImportContext) -> None:
-    """Have the file indexed here, and read if it was not yet."""
+    """Schedule indexing of the file, and reading it if that was not complete in the export."""
     if revision.state in (FileState.READY, FileState.INDEXING):
         revision.state = FileState.INDEXING
     elif revision.state != FileState.FAILED:

@@ -39,7 +39,7 @@ MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
 # Columns of a project that are not exported, because they depend on the server.
 LOCAL_COLUMNS = (
     *("id", "name", "slug", "demo_progress", "archived_at", "created_at"),
-    # The administrators of each server decide.
+    # Decided by the administrators of each server.
     "allowed_models",
 )
 
@@ -124,7 +124,7 @@ class ExportScope:
         return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
 
     def files(self) -> QuerySet[File]:
-        """Return the files of the project, and of the chats whose messages the viewer may read."""
+        """Return the files of the project, and of chats whose messages the viewer may read."""
         rows = File.objects.filter(project=self.project, session__deleted_at=None)
         if self.viewer is None:
             return rows
@@ -156,8 +156,8 @@ class ExportScope:
 class ExportTable:
     """One file of an export. Columns in `left_out` are not exported.
 
-    Exports of earlier versions lack tables that are `added_later`. A row is skipped by the import
-    if the user in one of the `owners` columns is unknown there.
+    Exports of earlier versions do not contain tables that are `added_later`. A row is skipped by
+    the import if the user in one of the `owners` columns is unknown there.
     """
 
     name: str

@@ -215,7 +215,7 @@ class _SourceReader:
         text = written.summary if shown is every else lines.as_text(shown)
         label = ""
         if (session := entry.session) is not None:
-            # The summary of a private chat is for all members, its title is not.
+            # All members may read the summary of a private chat, but not its title.
             is_own = session.creator_id == self.member.user_id
             label = translate_name(session.label if is_own else session.open_label)
         return ReceiptSource(

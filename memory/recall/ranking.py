@@ -66,11 +66,12 @@ WEIGHTS: Mapping[str, float] = {
     "day_after": 0.599,
     "day_before": 1.465,
 }
-# In a document, the passage itself has the answer. What is beside it asks no question.
+# Weights for documents. The passage itself contains the answer, and its neighbours ask no
+# questions.
 FILE_WEIGHTS: Mapping[str, float] = {
     **WEIGHTS,
     "opening": 0.0,
-    # The share of the query's words, by their rarity, that the passage itself has.
+    # The share of the query's words, weighted by rarity, that the passage itself contains.
     "words_own": 5.0,
     "words_after": 0.0,
     "words_window": 0.5,

@@ -34,7 +34,7 @@ VISIBLE_SUMMARY = (
     "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "
     "AND e.state NOT IN ('proposed', 'hidden'))"
 )
-# A file of the project, or of a chat that the viewer may read. `{visible}` is that condition.
+# A file is visible if it belongs to the project, or to a chat for which `{visible}` holds.
 VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
 # https://github.com/pgvector/pgvector#iterative-index-scans
 ITERATIVE_SCAN_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
@@ -127,8 +127,8 @@ class RecallScope:
         return " AND ".join(conditions)
 
     def visibility_condition(self) -> str:
-        """Return SQL for own sessions, the files of readable sessions, and shared sessions if
-        members may quote each other.
+        """Return SQL for own sessions, files of readable sessions and, if members may quote each
+        other, shared sessions.
         """
         own = "s.creator_id = %(viewer)s"
         quotable = "s.visibility = 'project'"

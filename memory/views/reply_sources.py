@@ -26,14 +26,14 @@ from projects.permissions import membership
 @login_required
 @require_GET
 def reply_sources(request: HttpRequest, pk) -> HttpResponse:
-    """Show the sources of a reply, or those of one `kind`. `?part` returns only the drawer."""
+    """Show the sources of a reply, or only those of one `kind`. `?part` returns only the drawer."""
     message = message_for_reading(request.user, pk)
     return _render(request, message, membership(request.user, message.session.project.slug))
 
 
 @require_GET
 def reply_sources_moved(request: HttpRequest, pk) -> HttpResponse:
-    """Redirect from the former address of `reply_sources`."""
+    """Redirect from the former URL of `reply_sources`."""
     return redirect("reply-sources", pk, permanent=True)
 
 
@@ -96,7 +96,7 @@ def _render(
         "sections": sections,
         "likely": likely,
         "kind": kind if kind in SOURCE_GROUPS else "",
-        # Those of the kind, the likeliest first.
+        # The sources of this kind, the most likely first.
         "of_kind": sorted(
             (it for section in sections for it in section.sources if it.group == kind),
             key=lambda source: likely.index(source) if source in likely else len(likely),

@@ -18,7 +18,7 @@ from projects.core.text import storable
 from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
 
 DEFAULT_MIN_INDEX_CHARS = 20
-# The fields that name a model.
+# The fields that contain the name of a model.
 MODEL_FIELDS = {"chat_model", "fallback_model", "system_model"}
 MAX_CONTEXT_PAIRS, MAX_CONTEXT_KEY_CHARS, MAX_CONTEXT_VALUE_CHARS = 50, 50, 1_000
 
@@ -79,7 +79,7 @@ def validate_model_name(name: str) -> None:
 
 
 def project_models() -> Any:
-    """Return the module that checks and lists the models that a project may use."""
+    """Return the module that lists the models that a project may use, and checks model names."""
     return import_module(settings.PROJECT_MODELS)
 
 
@@ -337,5 +337,5 @@ class Project(models.Model):
         return self.system_model or default_system_model()
 
     def allows_model(self, name: str) -> bool:
-        """Check whether the administrators allow the model `name`. Quoting needs no model."""
+        """Return whether administrators allow the model `name`. `extractive` is always allowed."""
         return not self.allowed_models or name in self.allowed_models or name == EXTRACTIVE

@@ -124,7 +124,7 @@ class ModelSummariser:
         return min(first, second, key=lambda digest: len(digest.audit.missing))
 
     def _require_allowed(self) -> None:
-        """Raise `ProviderError` if the administrators do not allow the model in this project."""
+        """Raise `ProviderError` if administrators do not allow the model in this project."""
         if not self.is_allowed:
             raise ProviderError(providers.NOT_ALLOWED, status=400, code="model_not_allowed")
 

@@ -104,9 +104,7 @@ def model_calls(project: Project | None = None) -> list[dict[str, Any]]:
 
 
 def usage_charts(rows: Iterable[Mapping[str, Any]], day_count: int = SUM_DAYS) -> list[StackedBars]:
-    """Return the charts of tokens and of cost from sums by day and model, as far as there are
-    any.
-    """
+    """Return charts of tokens and of cost, if there are any, from sums by day and model."""
     tokens: dict[tuple[date, str], int] = defaultdict(int)
     cost: dict[tuple[date, str], Decimal] = defaultdict(Decimal)
     for row in rows:

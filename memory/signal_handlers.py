@@ -34,7 +34,17 @@ from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, coverage, losses
 from memory.layers.summarising.base import EXTRACTIVE
-from memory.models import ActivityVerb, Chunk, Cursor, EntriesChanged, Entry, Fact, ReviewReason
+from memory.models import (
+    ActivityVerb,
+    Chunk,
+    Cursor,
+    EntriesChanged,
+    Entry,
+    Fact,
+    File,
+    FilePassage,
+    ReviewReason,
+)
 from memory.models.activity import record_activity
 from memory.models.cursors import mark_layers_changed
 from memory.moderation import entry_operations
@@ -263,6 +273,18 @@ def remember_reply(session: Session, message: Message, **kwargs: object) -> None
     """
     count_added(session, [message])
     index_added(session, [message])
+
+
+@receiver(reply_stored)
+def count_uses(session: Session, message: Message, **kwargs: object) -> None:
+    """Count the reply for each file of which its prompt contained a passage."""
+    sections = message.receipt.get("sections", ())
+    items = (item for section in sections for item in section.get("items", ()))
+    if passages := [item["id"] for item in items if item.get("kind") == "file"]:
+        used = FilePassage.objects.filter(project=session.project_id, pk__in=passages)
+        documents = used.order_by().values("revision__document")
+        rows = File.objects.filter(project=session.project_id, pk__in=documents)
+        rows.update(uses=F("uses") + 1)
 
 
 @receiver(message_changed)

@@ -10,6 +10,7 @@ from memory.views.charts.costs import own_costs, project_costs, server_costs
 from memory.views.command_palette import command_palette
 from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
+from memory.views.files import listing, viewer
 from memory.views.forgetting import forget, forget_receipt
 from memory.views.knowledge import decide
 from memory.views.profile import about_me, export
@@ -49,6 +50,18 @@ urlpatterns = [
     path("projects/<slug:slug>/memory/facts/<uuid:pk>/", facts.fact_detail, name="fact"),
     path(
         "projects/<slug:slug>/memory/facts/<uuid:pk>/change/", facts.fact_action, name="fact-change"
+    ),
+    path("messages/<uuid:pk>/files/<int:number>/", viewer.reply_file, name="reply-file"),
+    path("projects/<slug:slug>/files/", listing.file_list, name="files"),
+    path("projects/<slug:slug>/files/<uuid:pk>/", viewer.file_detail, name="file"),
+    path(
+        "projects/<slug:slug>/files/<uuid:pk>/download/", viewer.file_download, name="file-download"
+    ),
+    path("projects/<slug:slug>/files/<uuid:pk>/retry/", viewer.file_retry, name="file-retry"),
+    path(
+        "projects/<slug:slug>/files/<uuid:pk>/pages/<int:number>/",
+        viewer.file_page_image,
+        name="file-page-image",
     ),
     path("projects/<slug:slug>/memory/<uuid:pk>/", entry_detail, name="entry"),
     path("projects/<slug:slug>/settings/webhooks/", webhooks.webhook_list, name="webhooks"),

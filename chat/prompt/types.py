@@ -18,8 +18,11 @@ MESSAGE_OVERHEAD_TOKENS = 4
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}|[0-9]+")
 
 # The groups of sources of a reply that pages show. Other kinds of items count as memories.
-SOURCE_GROUPS = ("memory", "fact", "quote", "block")
-_GROUP_OF_KIND = {"fact": "fact", "block": "block", "chunk": "quote", "message": "quote"}
+SOURCE_GROUPS = ("memory", "fact", "quote", "file", "block")
+_GROUP_OF_KIND = {kind: kind for kind in ("fact", "file", "block")} | {
+    "chunk": "quote",
+    "message": "quote",
+}
 
 F = TypeVar("F", bound=Callable)
 

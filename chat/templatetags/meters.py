@@ -64,11 +64,12 @@ def used_groups(receipt: Mapping[str, Any]) -> list[tuple[str, str]]:
         if section["name"] not in CONVERSATION_SECTIONS
         for item in section["items"]
     )
-    memories, facts, quotes, pins = (counts[group] for group in SOURCE_GROUPS)
+    memories, facts, quotes, passages, pins = (counts[group] for group in SOURCE_GROUPS)
     texts = (
         ngettext("%(n)s memory", "%(n)s memories", memories),
         ngettext("%(n)s fact", "%(n)s facts", facts),
         ngettext("%(n)s quote", "%(n)s quotes", quotes),
+        ngettext("%(n)s passage of files", "%(n)s passages of files", passages),
         ngettext("%(n)s pinned text", "%(n)s pinned texts", pins),
     )
     return [

@@ -194,10 +194,16 @@ CHAT_PROMPT_SECTIONS = [
     "memory.prompt.facts.matching_facts",
     "memory.prompt.sections.gists",
     "memory.prompt.sections.details",
+    "memory.prompt.files.files",
     "chat.prompt.sections.message",
 ]
 # The built-in tools that models may call while they answer.
-CHAT_MODEL_TOOLS = ["memory.prompt.tools.search_memory", "memory.prompt.tools.read_chat"]
+CHAT_MODEL_TOOLS = [
+    "memory.prompt.tools.search_memory",
+    "memory.prompt.tools.read_chat",
+    "memory.prompt.file_tools.search_files",
+    "memory.prompt.file_tools.read_file",
+]
 # The module that lists the models that a project may use, and checks model names.
 PROJECT_MODELS = "chat.providers.catalogue"
 # Functions that annotate sessions with numbers that lists of sessions show.

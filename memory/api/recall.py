@@ -1,14 +1,17 @@
-"""/api/v1/projects/…/recall/: search over messages, notes, summaries and facts."""
+"""/api/v1/projects/…/recall/: search over messages, notes, summaries, facts and files."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memory.models import SourceType
-from memory.recall import TRANSCRIPT_SOURCES, RecallScope, recall
+from memory.files import access
+from memory.models import FilePassage, SourceType
+from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, recall
 from memory.recall.speakers import MAX_NAME_CHARS, speaker_filters
 from projects import permissions
 
@@ -33,6 +36,7 @@ class RecallQuerySerializer(serializers.Serializer):
         required=False,
         help_text="Search only this source. Default: messages and notes.",
     )
+    file = serializers.UUIDField(required=False, help_text="Only in this file.")
     valid_at = serializers.DateTimeField(
         required=False, help_text="Facts that are valid at that time. Default: now."
     )
@@ -58,6 +62,20 @@ class RecallResultSerializer(serializers.Serializer):
     role = serializers.CharField()
     speaker = serializers.CharField()
     occurred_at = serializers.DateTimeField()
+    file = serializers.SerializerMethodField(help_text="The id of the file of a passage.")
+    page = serializers.SerializerMethodField(help_text="The page of a passage, if it has one.")
+
+    def _passage(self, result: RecallResult) -> FilePassage | None:
+        passages: dict[UUID, FilePassage] = self.context.get("passages", {})
+        return passages.get(result.id)
+
+    def get_file(self, result: RecallResult) -> UUID | None:
+        passage = self._passage(result)
+        return passage.revision.document_id if passage else None
+
+    def get_page(self, result: RecallResult) -> int | None:
+        passage = self._passage(result)
+        return passage.page if passage else None
 
 
 class RecallResponseSerializer(serializers.Serializer):
@@ -66,7 +84,7 @@ class RecallResponseSerializer(serializers.Serializer):
 
 class RecallView(APIView):
     """Search by meaning and by word in the messages and notes that you may read. With `source`,
-    search in summaries or facts instead.
+    search in summaries, facts or files instead.
 
     The search covers your own sessions and all shared notes. If the project shares raw turns, it
     also covers the messages of other members in shared sessions.
@@ -81,6 +99,11 @@ class RecallView(APIView):
         budget, limit = params.get("token_budget"), params.get("limit")
         if budget is None and limit is None:
             limit = DEFAULT_LIMIT
+        sources: Sequence[str] = [params["source"]] if "source" in params else TRANSCRIPT_SOURCES
+        revisions = None
+        if "file" in params:
+            sources = [SourceType.FILE]
+            revisions = access.searchable_versions(request.user, project, params["file"])
         scope = RecallScope(
             project,
             request.user,
@@ -88,9 +111,11 @@ class RecallView(APIView):
             until=params.get("until"),
             session=params.get("session"),
             exclude_session=params.get("exclude_session"),
-            source_types=[params["source"]] if "source" in params else TRANSCRIPT_SOURCES,
+            source_types=sources,
+            revisions=revisions,
             valid_at=params.get("valid_at"),
             **speaker_filters(params.get("author", "")),
         )
         results = recall(scope, params["q"], budget, limit)
-        return Response(RecallResponseSerializer({"results": results}).data)
+        context = {"passages": access.passages_of(project, results)}
+        return Response(RecallResponseSerializer({"results": results}, context=context).data)

@@ -8,6 +8,7 @@ from memory.api import (
     costs,
     entries,
     facts,
+    files,
     forgetting,
     moderation,
     profile,
@@ -22,6 +23,7 @@ ENTRIES = f"{PROJECT}/memory/entries"
 FACTS = f"{PROJECT}/facts"
 ACTIVITY = f"{PROJECT}/activity"
 BLOCKS = f"{PROJECT}/blocks"
+FILES = f"{PROJECT}/files"
 WEBHOOKS = f"{PROJECT}/webhooks"
 WEBHOOK = f"{WEBHOOKS}/<uuid:pk>"
 
@@ -60,6 +62,13 @@ urlpatterns = [
     path(f"{PROJECT}/recall/", recall.RecallView.as_view(), name="api-recall"),
     path(f"{PROJECT}/profile/", profile.ProfileView.as_view(), name="api-profile"),
     path(f"{PROJECT}/export/", profile.ProjectExportView.as_view(), name="api-export"),
+    path(f"{FILES}/", files.FileListView.as_view(), name="api-files"),
+    path(f"{FILES}/<uuid:pk>/", files.FileDetailView.as_view(), name="api-file"),
+    path(f"{FILES}/<uuid:pk>/text/", files.FileTextView.as_view(), name="api-file-text"),
+    path(
+        f"{FILES}/<uuid:pk>/download/", files.FileDownloadView.as_view(), name="api-file-download"
+    ),
+    path(f"{FILES}/<uuid:pk>/retry/", files.FileRetryView.as_view(), name="api-file-retry"),
     path(f"{BLOCKS}/", blocks.BlockListView.as_view(), name="api-blocks"),
     path(f"{BLOCKS}/<str:name>/", blocks.BlockDetailView.as_view(), name="api-block"),
     path(f"{WEBHOOKS}/", webhooks.WebhookListView.as_view(), name="api-webhooks"),

@@ -1,7 +1,12 @@
 """The write path of files. Pages, API, MCP and the command add files through this module."""
 
 import hashlib
-from pathlib import PurePath
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO
 from uuid import UUID
 
@@ -17,15 +22,17 @@ from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.models import Session
+from memory.files import reading
 from memory.models import ActivityVerb, File, FileRevision, FileState
 from memory.models.activity import record_activity
 from memory.models.files import MAX_FILE_NAME_CHARS
 from memory.wakeups import wake_reading
-from projects.core.errors import InvalidInputError, LimitError
+from projects.core.errors import DomainError, InvalidInputError, LimitError
 from projects.core.text import storable
 from projects.models import Project
 
 CHUNK_BYTES = 2**20
+ZIP_MAGIC = b"PK\x03\x04"
 
 
 def add_file(
@@ -54,16 +61,60 @@ def add_file(
     return document
 
 
+@dataclass
+class AddedFiles:
+    """The files that were added, and (name, reason) of those that were refused."""
+
+    added: list[File] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def add_upload(
+    project: Project, user, name: str, content: IO[bytes], session: Session | None = None
+) -> AddedFiles:
+    """Add a file, or each file in a zip archive. Refusals are reported in the result."""
+    result = AddedFiles()
+    with _archive_path(content) as path:
+        try:
+            if path is None:
+                result.added.append(add_file(project, user, name, content, session))
+                return result
+            for inner, unpacked in reading.expand_archive(path):
+                with unpacked.open("rb") as member:
+                    try:
+                        result.added.append(add_file(project, user, inner, member, session))
+                    except DomainError as error:
+                        result.refused.append((inner, str(error)))
+        except DomainError as error:
+            result.refused.append((name, str(error)))
+    return result
+
+
+@contextmanager
+def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
+    """Return the path of `content` if it is an archive. Office documents are zip files, too."""
+    content.seek(0)
+    is_zip = content.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+    content.seek(0)
+    if not is_zip:
+        yield None
+        return
+    with NamedTemporaryFile() as copy:
+        shutil.copyfileobj(content, copy)
+        copy.flush()
+        path = Path(copy.name)
+        yield path if reading.recognise(path, "") == "zip" else None
+
+
 def clean_name(name: str) -> str:
-    """Return the last part of the path `name` on one line. Raises InvalidInputError if it is
-    empty.
-    """
-    name = PurePath(storable(name).replace("\\", "/")).name
+    """Return the name or relative path on one line. Raises InvalidInputError if it is empty."""
+    parts = (part.strip() for part in storable(name).replace("\\", "/").split("/"))
+    name = "/".join(part for part in parts if part not in ("", ".", ".."))
     name = "".join(char if char.isprintable() else " " for char in name).strip()
     if not name:
         raise InvalidInputError(_("The file needs a name."), field="file")
-    suffix = PurePath(name).suffix[:20]
-    return name if len(name) <= MAX_FILE_NAME_CHARS else name[: 200 - len(suffix)] + suffix
+    # The end of a path tells more, and has the suffix.
+    return name[-MAX_FILE_NAME_CHARS:].lstrip(" /")
 
 
 def _measure(content: IO[bytes]) -> tuple[int, str]:
@@ -107,6 +158,8 @@ def _store(
     if copy := copies.select_for_update(of=("self",)).first():
         revision.file = copy.file.name
     revision.save(force_insert=True)
+    Project.objects.filter(pk=project.pk, has_files=False).update(has_files=True)
+    project.has_files = True
     if not is_new:
         File.objects.filter(project=project, pk=document.pk).update(changed_at=now)
     record_activity(

@@ -197,6 +197,8 @@ def import_files(
         written.append(revision)
         revision.file.save("file", ContentFile(data), save=False)
         revision.save(force_insert=True)
+        context.project.has_files = True
+    context.project.save(update_fields=["has_files"])
 
 
 def import_settings(archive: ZipFile, project: Project) -> None:

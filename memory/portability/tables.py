@@ -38,7 +38,7 @@ VERSION = 1
 MANIFEST, SCHEMA, SETTINGS = "manifest.json", "schema.json", "project.json"
 # Columns of a project that are not exported, because they depend on the server.
 LOCAL_COLUMNS = (
-    *("id", "name", "slug", "demo_progress", "archived_at", "created_at"),
+    *("id", "name", "slug", "demo_progress", "has_files", "archived_at", "created_at"),
     # Decided by the administrators of each server.
     "allowed_models",
 )

@@ -26,12 +26,14 @@ from chat.permissions import sessions_for
 from chat.prompt.types import source_group
 from memory.facts import facts_for
 from memory.facts.attribution import attribution, source_subquery
+from memory.files import access
+from memory.files.processing import place
 from memory.layers import lines
 from memory.layers.bank import SEPARATOR
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
 from memory.line_sources import LinkedLine, link, open_messages
-from memory.models import Block, Chunk, Entry, EntryRevision, Fact
+from memory.models import Block, Chunk, Entry, EntryRevision, Fact, File, FilePassage
 from memory.permissions import entries_for, may_forget
 from projects.core.text import translate_name
 from projects.models import Membership
@@ -51,6 +53,9 @@ TITLES = {
     "message": gettext_lazy("Your message"),
     "search_memory": gettext_lazy("Found by search"),
     "read_chat": gettext_lazy("Read in a chat"),
+    "files": gettext_lazy("Files"),
+    "search_files": gettext_lazy("Found in files"),
+    "read_file": gettext_lazy("Read in a file"),
 }
 MAX_TEXT_CHARS = 600
 # The kinds of items that refer to entries.
@@ -155,6 +160,10 @@ class _SourceReader:
             project=project, session__in=sessions_for(member.user), deleted_at=None
         ).select_related("author", "session__project")
         self.messages: Mapping[UUID, Message] = _in_bulk(messages, items, "message")
+        visible = File.objects.visible_to(member.user).filter(project=project).values("pk")
+        passages = FilePassage.objects.filter(project=project, revision__document__in=visible)
+        passages = passages.select_related("revision__document__session")
+        self.passages: Mapping[UUID, FilePassage] = _in_bulk(passages, items, "file")
 
     def _text_in_prompt(self, entry: Entry, item: ReceiptItem) -> Entry | EntryRevision:
         """Return the text that the prompt contained, or the current text if that one was
@@ -189,6 +198,8 @@ class _SourceReader:
             return self._from_chunk(chunk, item)
         if message := self.messages.get(pk):
             return self._from_message(message, item)
+        if passage := self.passages.get(pk):
+            return self._from_passage(passage, item)
         if fact := self.facts.get(pk):
             return self._from_fact(fact, item)
         if block := self.blocks.get(pk):
@@ -292,6 +303,20 @@ class _SourceReader:
             source_url(message),
             changed=message.version != item["revision"],
             **self._action_urls(correct, message.text, f"message={message.pk}", session),
+        )
+
+    def _from_passage(self, passage: FilePassage, item: ReceiptItem) -> ReceiptSource:
+        document = passage.revision.document
+        forget_url = f"{self._url('memory-forget')}?file={document.pk}"
+        return ReceiptSource(
+            "file",
+            item["tokens"],
+            passage.text.strip()[:MAX_TEXT_CHARS],
+            self._day(passage.revision.created_at),
+            place(document, passage),
+            access.passage_url(self.member.project, passage),
+            changed=document.changed_at > passage.revision.created_at,
+            forget_url=forget_url if access.may_change(self.member, document) else "",
         )
 
     def _key(self, kind: str, pk: UUID, changed: bool) -> str:

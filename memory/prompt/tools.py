@@ -59,7 +59,7 @@ def search_memory(
     prompt holds only a part: search before you say that you do not know something of the project.
     Returns excerpts with day, speaker, chat, and number of the message for read_chat.
     """
-    scope = _scope(
+    scope = reading_scope(
         turn,
         source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY, SourceType.FACT),
         since=_parse_day(turn, since, "since", 0),
@@ -90,7 +90,7 @@ def read_chat(
     """Read the messages of a chat of this project around one of them, word for word. Without an id,
     read the beginning of this chat, of which the prompt may hold only the end.
     """
-    scope = _scope(turn)
+    scope = reading_scope(turn)
     if id is None:
         id, around = turn.session.pk, around or 1
     chat_session = Session.objects.not_deleted().filter(_may_read(scope, turn), pk=id).first()
@@ -121,7 +121,7 @@ def read_chat(
     return ToolResult(text, tuple(items))
 
 
-def _scope(turn: Turn, **filters) -> RecallScope:
+def reading_scope(turn: Turn, **filters) -> RecallScope:
     """Return the scope of text that the readers of the reply may see now: the creator of a private
     session, or all members in a shared session. Raises NotAllowedError.
 

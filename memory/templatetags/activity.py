@@ -39,6 +39,7 @@ REMOVED_LABELS: Mapping[str, Any] = {
     "chunks": ngettext_lazy("search index entry", "search index entries"),
     "titles": ngettext_lazy("chat title, replaced", "chat titles, replaced"),
     "imports": ngettext_lazy("import", "imports"),
+    "files": ngettext_lazy("file with all versions", "files with all versions"),
     "rendered_bank": ngettext_lazy(
         "memory text for prompts, rebuilt", "memory texts for prompts, rebuilt"
     ),
@@ -89,6 +90,7 @@ SENTENCES: Mapping[str, Any] = {
     ActivityVerb.ROLE_CHANGED: gettext_lazy("%(who)s changed a role: %(whom)s"),
     ActivityVerb.INVITED: gettext_lazy("%(who)s invited somebody: %(whom)s"),
     ActivityVerb.IMPORTED: gettext_lazy("%(who)s imported %(what)s"),
+    ActivityVerb.FILE_ADDED: gettext_lazy("%(who)s added a file"),
     ActivityVerb.JOINED: gettext_lazy("%(who)s joined by invitation: %(whom)s"),
 }
 

@@ -12,11 +12,12 @@ from chat.importers.jobs import revocation_scope
 from chat.models import Import, Message, Session
 from chat.permissions import message_for_reading, session_for_reading, sessions_for
 from memory.facts import facts_for
+from memory.files import access
 from memory.forgetting import permissions, service
 from memory.forgetting.origins import Origins, find_origins
 from memory.forgetting.service import ForgetScope
 from memory.layers.pending import count_awaiting_rewrite
-from memory.models import Activity, ActivityVerb, Entry, Fact
+from memory.models import Activity, ActivityVerb, Entry, Fact, File
 from memory.permissions import entries_for, may_forget
 from memory.views import project_page, render_page
 from memory.views.forms.entries import FORGET_SOURCES, KEEP_SOURCES
@@ -34,6 +35,7 @@ class ForgetTarget:
     entry: Entry | None = None
     fact: Fact | None = None
     upload: Import | None = None
+    file: File | None = None
 
 
 @project_page(get=WRITERS, post=WRITERS)
@@ -116,13 +118,14 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
     fact = get_object_or_404(facts, pk=scope.fact) if scope.fact else None
     uploads = member.project.imports.select_related("user")
     upload = get_object_or_404(uploads, pk=scope.upload) if scope.upload else None
+    file = access.file_for_reading(member.user, member.project, scope.file) if scope.file else None
     sessions = [session, *(part.session for part in (message, entry) if part is not None)]
     if not permissions.may_forget(member, scope):
         raise Http404
     if any(chat is not None and chat.project_id != member.project_id for chat in sessions):
         raise Http404
     session = session or (message.session if message else None)
-    return ForgetTarget(message, session, entry, fact, upload)
+    return ForgetTarget(message, session, entry, fact, upload, file)
 
 
 def _page_of(target: ForgetTarget, slug: str) -> str:
@@ -139,6 +142,8 @@ def _page_of(target: ForgetTarget, slug: str) -> str:
         return resolve_url("entry", slug, target.entry.pk)
     if target.fact:
         return resolve_url("fact", slug, target.fact.pk)
+    if target.file:
+        return resolve_url("file", slug, target.file.pk)
     return resolve_url("imports" if target.upload else "memory", slug)
 
 
@@ -211,10 +216,14 @@ def _matches(member: Membership, places: Sequence[dict[str, str]]) -> dict[str, 
     messages = _readable_messages(member, ids("message"))
     entries = list(entries_for(member).filter(pk__in=ids("entry")).newest_first())
     facts = list(facts_for(member).current().filter(pk__in=ids("fact")).newest_first())
+    files: list[File] = []
+    if pks := ids("file"):
+        files = list(access.files_for(member.user, member.project).filter(pk__in=pks))
     return {
         "found": len(places),
         "found_messages": messages,
         "found_entries": entries,
         "found_facts": facts,
-        "found_elsewhere": len(places) - len(messages) - len(entries) - len(facts),
+        "found_files": files,
+        "found_elsewhere": len(places) - len(messages) - len(entries) - len(facts) - len(files),
     }

@@ -1,5 +1,6 @@
 // The images of a message: selected, pasted or dropped, with a preview. In a chat each is uploaded
 // immediately; before a chat's first message they stay in the form's file field.
+import { take } from "./files.js";
 
 const MAX_IMAGES = 10;
 
@@ -90,7 +91,13 @@ export function imageUploads(form) {
     delete form.dataset.dragover;
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
-    add(event.dataTransfer.files);
+    const dropped = [...event.dataTransfer.files];
+    const images = dropped.filter((file) => file.type.startsWith("image/"));
+    // In a chat, documents are files of the chat or the project.
+    if (form.dataset.upload && images.length < dropped.length) {
+      take(dropped.filter((file) => !images.includes(file)));
+      if (images.length) add(images);
+    } else add(dropped);
   });
 
   // Files that were selected before this script ran, or that the browser restored after Back.

@@ -124,6 +124,13 @@ ACTIONS = [
     do("memory-blocks", "api-block", "PATCH", action="up"),
     do("memory-blocks", "api-block", "PATCH", action="down"),
     do("memory-blocks", "api-block", "DELETE", action="delete"),
+    see("files", "api-files"),
+    do("files", "api-files"),
+    see("file", "api-file-text"),
+    see("file-download", "api-file-download"),
+    see("file-page-image", "api-file-download"),
+    do("file-retry", "api-file-retry"),
+    see("reply-file", "api-receipt"),
     see("about-me", "api-profile"),
     see("project-export", "api-export"),
     # What would go is previewed.

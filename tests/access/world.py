@@ -17,12 +17,13 @@ from memory import blocks, facts
 from memory.facts import Statement
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
-from memory.models import Entry, Webhook
+from memory.models import Entry, FilePassage, Webhook
 from projects.invitations import invite_user
 from projects.models import Invitation, Token
 from projects.services import create_project
 from tests.access.routes import Route
 from tests.chat.pictures import picture
+from tests.memory.file_helpers import add_read
 
 # What stands before a parameter in a pattern → what the world calls it.
 NAMED_BEFORE = {
@@ -40,6 +41,7 @@ NAMED_BEFORE = {
     "activity": "receipt",
     "receipts": "receipt",
     "blocks": "block",
+    "files": "file",
     "members": "member",
     "tokens": "token",
     "webhooks": "webhook",
@@ -51,7 +53,8 @@ KEYS = {"project": "slug", "block": "name", "member": "username", "token": "publ
 
 class World(SimpleNamespace):
     """The members `owner`, `editor` and `viewer` of `project`; a `stranger` and a `former` member;
-    and things in the project, which are the editor's but for a fact and an import of the owner.
+    and things in the project, which are the editor's but for a fact, a file and an import of the
+    owner.
     """
 
     def __init__(self) -> None:
@@ -119,6 +122,12 @@ class World(SimpleNamespace):
         member = self.project.memberships.get(user=self.owner)
         statement = Statement("Billing", "is owned by", "the platform team", timezone.now())
         self.fact = facts.create_fact(member, statement)[0]
+        self.file = add_read(self.project, self.owner)
+        passage = FilePassage.objects.get(project=self.project, number=1)
+        item = {"id": str(passage.pk), "kind": "file", "revision": 1, "tokens": 1}
+        self.reply.receipt["sections"] = [{"name": "files", "tokens": 1, "items": [item]}]
+        self.reply.save(update_fields=["receipt"])
+        self.first = SimpleNamespace(pk=1)
         self.block = blocks.put(self.project, None, "persona", "Be brief.", self.owner)
 
     def address(self, route: Route, values: dict[str, str]) -> str:

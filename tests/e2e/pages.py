@@ -63,6 +63,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "blocks": f"{memory}/blocks/",
         "forget": f"{memory}/forget/",
         "me": f"{project}/me/",
+        "files": f"{project}/files/",
         "imports": f"{project}/imports/",
         "settings": f"{project}/settings/",
         "webhooks": f"{project}/settings/webhooks/",

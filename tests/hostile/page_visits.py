@@ -26,6 +26,7 @@ def pages(world: dict[str, Any]) -> Iterator[str]:
     yield from (f"{project}/settings/", f"{project}/settings/webhooks/")
     yield f"{memory}/{world['entries'][-1]}/"
     yield f"/messages/{world['messages'][0]}/revisions/"
+    yield f"{project}/files/"
 
 
 def more_pages(world: dict[str, Any]) -> Iterator[str]:
@@ -40,6 +41,8 @@ def more_pages(world: dict[str, Any]) -> Iterator[str]:
         yield from (f"{memory}/{pk}/", f"{memory}/forget/?entry={pk}")
     for pk in world["facts"]:
         yield from (f"{memory}/facts/{pk}/", f"{memory}/forget/?fact={pk}")
+    for pk in world["files"]:
+        yield from (f"{project}/files/{pk}/", f"{memory}/forget/?file={pk}")
     for pk in world["webhooks"]:
         yield f"{project}/settings/webhooks/{pk}/"
     for pk in world["messages"]:
@@ -56,6 +59,7 @@ def echo_paths(world: dict[str, Any], payload: int) -> Iterator[str]:
     memory = f"{project}/memory"
     yield from (f"{project}/search/?q={words}", f"{project}/?q={words}", f"/?q={words}")
     yield from (f"{memory}/facts/?q={words}", f"{project}/notes/?q={words}&author={words}")
+    yield f"{project}/files/?q={words}"
     yield from (f"{memory}/review/?words={words}&state={words}", f"{memory}/?at={words}")
     yield from (f"{project}/jump/?q={words}", f"/{words}")
 

@@ -415,7 +415,7 @@ def test_the_prompt_leaves_room_for_the_declarations_of_the_tools(asking, script
     assert (
         reply.receipt["budget"]
         == shown.budget
-        == 1_500 - sum(tool.tokens for tool in all_tools().values())
+        == 1_500 - sum(all_tools()[name].tokens for name in TOOLS)
     )
 
 

@@ -18,10 +18,11 @@ from chat.models import Message, Visibility
 from config.asgi import application
 from memory.facts import Statement, create_fact
 from memory.layers.conversations import summarise
-from memory.models import Entry, Fact
+from memory.models import Entry, Fact, File
 from memory.recall import indexing
 from projects.models import Membership, Token
 from projects.services import create_project, set_archived
+from tests.memory.file_helpers import read
 from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,6 +38,9 @@ EVERY = {
     "delete_memory",
     "get_context",
     "forget",
+    "add_file",
+    "search_files",
+    "read_file",
 }
 
 
@@ -106,7 +110,10 @@ def test_each_tool_is_told_with_schemas_and_honest_hints(ask, owner, era):
     tools = {item.name: item for item in ask(owner, lambda client: client.list_tools(), era).tools}
     assert set(tools) == EVERY
     reading = {name for name, item in tools.items() if item.annotations.read_only_hint}
-    assert reading == {"search_memories", "get_memories", "get_memory", "get_context"}
+    assert reading == {
+        *("search_memories", "get_memories", "get_memory", "get_context"),
+        *("search_files", "read_file"),
+    }
     destroying = {name for name, item in tools.items() if item.annotations.destructive_hint}
     assert destroying == {"update_memory", "delete_memory", "forget"}
     for tool in tools.values():
@@ -344,8 +351,14 @@ def test_a_viewer_reads_only(call, owner, viewer, summary):
 @pytest.mark.parametrize(
     ("scopes", "allowed"),
     [
-        (["read"], {"search_memories", "get_memories", "get_memory", "get_context"}),
-        (["write"], {"add_memory", "update_memory", "delete_memory"}),
+        (
+            ["read"],
+            {
+                *("search_memories", "get_memories", "get_memory", "get_context"),
+                *("search_files", "read_file"),
+            },
+        ),
+        (["write"], {"add_memory", "update_memory", "delete_memory", "add_file"}),
         (["admin"], {"forget"}),
     ],
 )
@@ -431,3 +444,15 @@ def test_an_archived_project_is_read_only(call, owner, project):
     for tool, arguments in writes.items():
         assert "archived and read-only" in call(owner, tool, **arguments)
     assert call(owner, "get_memory", memory_id=found)["text"] == TIDE
+
+
+def test_a_file_is_added_searched_and_read(call, owner, project, era):
+    text = "# Pump\n\nThe torque of the flange bolts is 24 newton metres.\n"
+    added = call(owner, "add_file", era, name="manual.md", content=text)
+    assert (added["name"], added["state"]) == ("manual.md", "waiting")
+    read(File.objects.get())
+    [hit, *_] = call(owner, "search_files", era, query="torque of the bolts")["results"]
+    assert hit["file_id"] == added["file_id"] and "24 newton" in hit["text"]
+    [page, *_] = call(owner, "read_file", era, file_id=added["file_id"])["pages"]
+    assert "24 newton" in page["text"]
+    assert "base64" in call(owner, "add_file", era, name="x", content="???", is_base64=True)

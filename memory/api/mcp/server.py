@@ -36,6 +36,7 @@ from pydantic import ValidationError
 from rest_framework import exceptions
 from structlog.contextvars import bind_contextvars
 
+from memory.api.mcp import file_tools as file_tools
 from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
 from projects.authentication import TokenAuthentication

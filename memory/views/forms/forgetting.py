@@ -21,6 +21,7 @@ class ForgetForm(forms.Form):
     entry = forms.UUIDField(required=False, widget=forms.HiddenInput)
     fact = forms.UUIDField(required=False, widget=forms.HiddenInput)
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    file = forms.UUIDField(required=False, widget=forms.HiddenInput)
     user = forms.CharField(
         label=_("All messages from"),
         required=False,

@@ -80,6 +80,7 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
             ActivityVerb.INVITED: _("Invitations"),
             ActivityVerb.JOINED: _("Joined by invitation"),
             ActivityVerb.IMPORTED: _("Imports"),
+            ActivityVerb.FILE_ADDED: _("Files"),
             ActivityVerb.CHAT_CLOSED: _("Chats closed"),
             ActivityVerb.ARCHIVED: _("Archived"),
             ActivityVerb.UNARCHIVED: _("Unarchived"),

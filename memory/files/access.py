@@ -1,0 +1,161 @@
+"""Access to files: which a user may see and change, and the text of their pages."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from uuid import UUID
+
+from django.db.models import Prefetch, Q, QuerySet
+from django.http import Http404
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from chat.models import Visibility
+from memory.models import File, FilePassage, FileRevision, FileState, SourceType
+from memory.models.files import FileQuerySet
+from memory.recall import RecallResult
+from projects.core.errors import InvalidInputError, NotAllowedError
+from projects.models import MemberRole, Membership, Project
+
+MAX_PAGES = 100
+_PAGES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+
+
+@dataclass(frozen=True)
+class FilePage:
+    """A page, slide, sheet or section of a file, with its passages in order."""
+
+    number: int
+    page: int | None
+    label: str
+    passages: Sequence[FilePassage]
+
+    @property
+    def text(self) -> str:
+        return "".join(passage.text for passage in self.passages)
+
+
+def files_for(user, project: Project) -> FileQuerySet:
+    """Return the files of `project` that the user may see, with their versions, newest first."""
+    rows = File.objects.visible_to(user).filter(project=project)
+    return with_versions(rows, project).select_related("added_by", "session")
+
+
+def with_versions(rows: FileQuerySet, project: Project) -> FileQuerySet:
+    """Return `rows` with their versions, the last one first."""
+    versions = FileRevision.objects.filter(project=project).select_related("added_by")
+    return rows.prefetch_related(Prefetch("revisions", versions.order_by("-number")))
+
+
+def file_for_reading(user, project: Project, pk: UUID) -> File:
+    """Return the file `pk` of `project`. Raises Http404."""
+    document = files_for(user, project).filter(pk=pk).first()
+    if document is None:
+        raise Http404
+    return document
+
+
+def require_change(member: Membership, document: File) -> File:
+    """Return the file. Raises NotAllowedError if the member may not have it read again."""
+    if not may_change(member, document):
+        raise NotAllowedError(_("Only the person who added this file and the owners can do this."))
+    return document
+
+
+def may_change(member: Membership, document: File) -> bool:
+    """Return whether the member may have the file read again and forget it."""
+    own = document.added_by_id == member.user_id
+    session = document.session
+    if session is not None and session.visibility == Visibility.PRIVATE:
+        own = own or session.creator_id == member.user_id
+    return member.role == MemberRole.OWNER or (member.may_write and own)
+
+
+def latest(document: File) -> FileRevision:
+    """Return the last version, without a query for files of `files_for`."""
+    return document.revisions.all()[0]
+
+
+def readable(document: File) -> FileRevision | None:
+    """Return the last version of which there is text."""
+    versions: Iterable[FileRevision] = document.revisions.all()
+    states = (FileState.READY, FileState.INDEXING)
+    return next((version for version in versions if version.state in states), None)
+
+
+def version_of(document: File, number: str) -> FileRevision | None:
+    """Return the version of this number, if there is one; without a number, the last with text, or
+    the last.
+    """
+    versions: Iterable[FileRevision] = document.revisions.all()
+    if number:
+        return next((version for version in versions if str(version.number) == number), None)
+    return readable(document) or latest(document)
+
+
+def searchable_versions(user, project: Project, pk: UUID) -> list[UUID]:
+    """Return the ids of the versions of a file, of which one is in the index. Raises Http404."""
+    return [version.pk for version in file_for_reading(user, project, pk).revisions.all()]
+
+
+def passages_of(project: Project, results: Iterable[RecallResult]) -> dict[UUID, FilePassage]:
+    """Return the passages of those results that are of files, with their versions and files."""
+    ids = [result.id for result in results if result.source_type == SourceType.FILE]
+    if not ids:
+        return {}
+    rows = FilePassage.objects.filter(project=project, pk__in=ids)
+    return {row.pk: row for row in rows.select_related("revision__document")}
+
+
+def parse_pages(text: str) -> list[tuple[int, int]]:
+    """Return the ranges in a text such as `3-5,8`. Raises InvalidInputError."""
+    ranges: list[tuple[int, int]] = []
+    for part in text.replace(" ", "").split(","):
+        match = _PAGES.fullmatch(part)
+        first = int(match[1]) if match else 0
+        last = int(match[2] or first) if match else 0
+        if not 0 < first <= last or last - first >= MAX_PAGES or len(ranges) >= MAX_PAGES:
+            reason = _("Pages are numbers or ranges such as 3-5, at most %(most)d pages.")
+            raise InvalidInputError(reason % {"most": MAX_PAGES}, field="pages")
+        ranges.append((first, last))
+    return ranges
+
+
+def pages_of(revision: FileRevision, pages: str = "", limit: int = MAX_PAGES) -> list[FilePage]:
+    """Return pages of a version, by default the first ones, at most `limit`.
+
+    `pages` counts pages; in a file without pages, its sections. Raises InvalidInputError.
+    """
+    rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
+    if pages:
+        has_pages = rows.filter(page__isnull=False).exists()
+        column = "page__range" if has_pages else "section__range"
+        chosen = Q()
+        for bounds in parse_pages(pages):
+            chosen |= Q(**{column: bounds})
+        rows = rows.filter(chosen)
+    else:
+        rows = rows.filter(section__lte=limit)
+    return _grouped(rows)[:limit]
+
+
+def pages_between(revision: FileRevision, first: int, last: int) -> list[FilePage]:
+    """Return the pages and sections with these numbers."""
+    rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
+    return _grouped(rows.filter(section__range=(first, last)))
+
+
+def _grouped(rows: QuerySet[FilePassage]) -> list[FilePage]:
+    pages = []
+    for number, group in groupby(rows.order_by("number"), lambda passage: passage.section):
+        passages = list(group)
+        pages.append(FilePage(number, passages[0].page, passages[0].label, passages))
+    return pages
+
+
+def passage_url(project: Project, passage: FilePassage) -> str:
+    """Return the page of a file with the passage marked, in the version that it belongs to."""
+    revision = passage.revision
+    url = reverse("file", args=[project.slug, revision.document_id])
+    return f"{url}?version={revision.number}&at={passage.number}#p{passage.number}"

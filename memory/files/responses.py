@@ -1,0 +1,57 @@
+"""Responses that send a stored file, or a page of a PDF as an image."""
+
+from pathlib import PurePath
+
+from django.db import connections
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.http import quote_etag
+
+from chat.attachments.responses import HEADERS
+from memory.files import reading
+from memory.files.processing import local_copy
+from memory.models import FileRevision
+from projects.core.http.file_responses import stream_file
+
+PDF = "application/pdf"
+IMAGE_WIDTH = 1_000
+
+
+def file_response(revision: FileRevision) -> HttpResponseBase:
+    """Return the stored file as a download, whatever its type: browsers must not run it.
+
+    Raises Http404 if it is missing. Closes the view's database connection.
+    """
+    try:
+        file = revision.file.open("rb")
+    except (FileNotFoundError, ValueError) as error:
+        raise Http404 from error
+    name, size = PurePath(revision.document.name).name, revision.size
+    connections.close_all()
+    return _protected(stream_file(file, name, "application/octet-stream", size=size))
+
+
+def page_response(request: HttpRequest, revision: FileRevision, page: int) -> HttpResponseBase:
+    """Return a page of a PDF as an image. Raises Http404 for other files and pages."""
+    if revision.media_type != PDF or not 0 < page <= revision.page_count:
+        raise Http404
+    etag = quote_etag(f"{revision.sha256}-{page}-{IMAGE_WIDTH}")
+    response: HttpResponseBase | None = get_conditional_response(request, etag=etag)
+    if response is None:
+        try:
+            with local_copy(revision) as path:
+                # Rendering takes a second, in a process of its own.
+                connections.close_all()
+                image = reading.page_image(path, page, IMAGE_WIDTH)
+        except reading.UnreadableFileError as error:
+            raise Http404 from error
+        response = HttpResponse(image, content_type="image/png")
+    response["ETag"] = etag
+    return _protected(response)
+
+
+def _protected(response: HttpResponseBase) -> HttpResponseBase:
+    for name, value in HEADERS.items():
+        response[name] = value
+    patch_vary_headers(response, ["Cookie", "Authorization"])
+    return response

@@ -1,0 +1,79 @@
+"""The list of a project's files, with a form to add some."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Page, Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from chat.links import session_url
+from chat.models import Session
+from chat.permissions import session_for_writing
+from memory.files import access, adding
+from memory.models import File
+from memory.views import project_page, render_page
+from memory.views.files import FileRow, search_files, search_query
+from projects.models import Membership
+from projects.permissions import WRITERS
+
+FILES_PER_PAGE = 50
+
+
+@project_page(post=WRITERS)
+def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Show the files, the last changed first, or what `q` finds in them; `?part` returns only the
+    list. A POST adds files.
+    """
+    if request.method == "POST":
+        return _add(request, member)
+    project, query = member.project, search_query(request)
+    page: Page[File] = Paginator(
+        access.files_for(member.user, project).newest_first(), FILES_PER_PAGE
+    ).get_page(request.GET.get("page"))
+    rows = [
+        FileRow(document, access.latest(document), access.may_change(member, document))
+        for document in page
+    ]
+    context: dict[str, Any] = {"rows": rows, "page": page, "query": query}
+    context["is_unfinished"] = any(row.is_unfinished for row in rows)
+    if "part" in request.GET:
+        return render_page(request, member, "_files.html", context)
+    if query:
+        context["results"] = search_files(member, query)
+    return render_page(request, member, "files.html", context)
+
+
+def _add(request: HttpRequest, member: Membership) -> HttpResponse:
+    """Add the files of the form: for a chat if it names one, else for the project."""
+    chat_session: Session | None = None
+    if pk := request.POST.get("session"):
+        chat_session = session_for_writing(request.user, _uuid(pk), slug=member.project.slug)
+    session = chat_session if request.POST.get("for") == "chat" else None
+    added, refused = 0, []
+    for file in request.FILES.getlist("files"):
+        result = adding.add_upload(member.project, request.user, file.name or "", file, session)
+        added += len(result.added)
+        refused += result.refused
+    for name, reason in refused:
+        messages.error(request, f"{name}: {reason}")
+    if added:
+        text = ngettext(
+            "%(n)d file added. It is being read.", "%(n)d files added. They are being read.", added
+        )
+        messages.success(request, text % {"n": added})
+    elif not refused:
+        messages.error(request, _("Choose at least one file."))
+    if chat_session is not None:
+        return redirect(session_url(chat_session))
+    return redirect("files", member.project.slug)
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise Http404 from error

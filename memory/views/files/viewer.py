@@ -1,0 +1,122 @@
+"""The viewer of a file: its text, its pages as images, and the passages that replies cite."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.db.models import Max
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_GET
+
+from chat.models import Message
+from chat.permissions import message_for_reading
+from memory.files import access, adding
+from memory.files.responses import PDF, file_response, page_response
+from memory.models import FilePassage, FileRevision
+from memory.prompt.files import SECTION
+from memory.views import project_page, render_page
+from memory.views.files import FileRow, search_files, search_query
+from projects.models import Membership
+from projects.permissions import WRITERS, membership
+
+SECTIONS_PER_PAGE = 10
+
+
+@project_page()
+def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
+    """Show the text of a file, ten pages at a time; with `at`, those with the passage of this
+    number, which is marked. With `q`, list what is found in the file.
+    """
+    document = access.file_for_reading(member.user, member.project, pk)
+    revision = access.version_of(document, request.GET.get("version", ""))
+    if revision is None:
+        raise Http404
+    query = search_query(request)
+    context: dict[str, Any] = {
+        "row": FileRow(document, revision, access.may_change(member, document)),
+        "versions": document.revisions.all(),
+        "query": query,
+        "is_pdf": revision.media_type == PDF,
+    }
+    if query:
+        context["results"] = search_files(member, query, document)
+    else:
+        context |= _text(request, revision)
+    return render_page(request, member, "file.html", context)
+
+
+def _text(request: HttpRequest, revision: FileRevision) -> dict[str, Any]:
+    passages = FilePassage.objects.filter(project=revision.project_id, revision=revision)
+    marked, section = _number(request, "at"), _number(request, "section")
+    if marked:
+        section = passages.filter(number=marked).values_list("section", flat=True).first() or 1
+    first = (max(section, 1) - 1) // SECTIONS_PER_PAGE * SECTIONS_PER_PAGE + 1
+    last = passages.aggregate(Max("section"))["section__max"] or 0
+    pages = access.pages_between(revision, first, first + SECTIONS_PER_PAGE - 1)
+    return {
+        "pages": pages,
+        "marked": marked,
+        "marked_section": section if marked else 0,
+        "first": first,
+        "before": max(first - SECTIONS_PER_PAGE, 1) if first > 1 else 0,
+        "after": first + SECTIONS_PER_PAGE if first + SECTIONS_PER_PAGE <= last else 0,
+        "last": last,
+    }
+
+
+def _number(request: HttpRequest, name: str) -> int:
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and value.isascii() and len(value) < 8 else 0
+
+
+@project_page()
+def file_download(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponseBase:
+    document = access.file_for_reading(member.user, member.project, pk)
+    version = request.GET.get("version", "") or str(access.latest(document).number)
+    revision = access.version_of(document, version)
+    if revision is None:
+        raise Http404
+    return file_response(revision)
+
+
+@project_page()
+def file_page_image(
+    request: HttpRequest, member: Membership, pk: UUID, number: int
+) -> HttpResponseBase:
+    """Return a page of a PDF as an image."""
+    document = access.file_for_reading(member.user, member.project, pk)
+    revision = access.version_of(document, request.GET.get("version", ""))
+    if revision is None:
+        raise Http404
+    return page_response(request, revision, number)
+
+
+@project_page(get=(), post=WRITERS)
+def file_retry(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
+    """Have a file read again that could not be read."""
+    document = access.file_for_reading(member.user, member.project, pk)
+    adding.retry(access.require_change(member, document))
+    return redirect("files", member.project.slug)
+
+
+@login_required
+@require_GET
+def reply_file(request: HttpRequest, pk: UUID, number: int) -> HttpResponse:
+    """Lead to the passage that a reply cites as `[number]`."""
+    message = message_for_reading(request.user, pk)
+    member = membership(request.user, message.session.project.slug)
+    passage = _cited(message, number)
+    if passage is None:
+        raise Http404
+    access.file_for_reading(member.user, member.project, passage.revision.document_id)
+    return redirect(access.passage_url(member.project, passage))
+
+
+def _cited(message: Message, number: int) -> FilePassage | None:
+    sections = message.receipt.get("sections", ())
+    items: list[Any] = next((it["items"] for it in sections if it.get("name") == SECTION), [])
+    if not 0 < number <= len(items):
+        return None
+    rows = FilePassage.objects.filter(project=message.project_id, pk=items[number - 1]["id"])
+    return rows.select_related("revision").first()

@@ -1,0 +1,85 @@
+"""Files are dropped into a chat, cited in its answer, and opened at the passage."""
+
+import base64
+import os
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import created
+from tests.memory.files.samples import pdf
+
+MANUAL = "The torque of the flange bolts of the pump P-40 is 24 newton metres."
+READ = "from memory.files import processing; processing.catch_up(60)"
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep pictures if STRATA_SCREENSHOTS names a folder."""
+    folder = os.environ.get("STRATA_SCREENSHOTS")
+    if not folder:
+        return
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=Path(folder) / f"files-{name}-{scheme}-{width}.png")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def drop(page: Page, selector: str, files: dict[str, bytes]) -> None:
+    """Drops files as a desktop does."""
+    content = {name: base64.b64encode(data).decode() for name, data in files.items()}
+    page.locator(selector).evaluate(
+        """(target, files) => {
+            const dataTransfer = new DataTransfer();
+            for (const [name, data] of Object.entries(files)) {
+                const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+                dataTransfer.items.add(new File([bytes], name));
+            }
+            const options = { dataTransfer, bubbles: true, cancelable: true };
+            target.dispatchEvent(new DragEvent("drop", options));
+        }""",
+        content,
+    )
+
+
+def test_three_files_are_dropped_into_a_chat_and_cited(open_page, server, sign_in, say):
+    slug = created(server)["slug"]
+    chat = server.api("POST", f"projects/{slug}/sessions/", {"title": "Pumps"})["id"]
+    page = open_page()
+    sign_in(page)
+    page.goto(f"/projects/{slug}/chats/{chat}/")
+    files = {
+        "manual.pdf": pdf("A title page.", MANUAL),
+        "notes.md": b"# Notes\n\nThe pump is blue.\n",
+        "empty.txt": b"",
+    }
+    drop(page, "[data-composer]", files)
+    expect(page.get_by_label("Only in this chat")).to_be_checked()
+    picture(page, "chat")
+    page.get_by_label("For the project").check()
+    page.locator("#chat-files").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("2 files added.")).to_be_visible()
+    expect(page.get_by_text("empty.txt: This file is empty.")).to_be_visible()
+    server.manage("shell", "-c", READ)
+    server.model.say("It is 24 newton metres [1].")
+    say(page, "Which torque do the flange bolts of the pump need?")
+    citation = page.get_by_role("link", name="[1]")
+    citation.wait_for()
+    asked = str(server.model.requests[-1]["messages"])
+    assert "[1] manual.pdf, p. 2" in asked
+    picture(page, "reply")
+    citation.click()
+    expect(page.locator("mark")).to_contain_text("24 newton metres")
+    image = page.locator("details[open] .page-image")
+    image.scroll_into_view_if_needed()
+    loaded = page.request.get(f"{server.url}{image.get_attribute('src')}")
+    assert (loaded.status, loaded.headers["content-type"]) == (200, "image/png")
+    picture(page, "viewer")
+    page.goto(f"/projects/{slug}/files/")
+    expect(page.get_by_text("used in 1 reply")).to_be_visible()
+    picture(page, "list")
+    page.get_by_label("Search in files", exact=True).fill("torque")
+    page.get_by_label("Search in files", exact=True).press("Enter")
+    expect(page.locator(".recall-results")).to_contain_text("24 newton metres")

@@ -1,0 +1,104 @@
+"""Files at the API and by MCP's functions: add, list, read by pages, search, download, forget."""
+
+import io
+import zipfile
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+
+from chat.conversations.sessions import create_session
+from chat.models import Visibility
+from memory.models import File, FileState
+from tests.memory.file_helpers import MANUAL, add_read, add_text, read
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/projects/billing/files/"
+
+
+def upload(client, name="manual.md", content=MANUAL.encode(), **fields):
+    data = {"file": SimpleUploadedFile(name, content), **fields}
+    return client.post(URL, data, format="multipart")
+
+
+def test_a_file_is_added_and_read(api, project, editor):
+    client = api(editor)
+    response = upload(client)
+    assert response.status_code == 201, response.json()
+    [added] = response.json()["files"]
+    assert (added["name"], added["added_by"], added["session"]) == ("manual.md", "edgar", None)
+    assert added["versions"][0]["state"] == "waiting"
+    read(File.objects.get())
+    body = client.get(f"{URL}{added['id']}/text/").json()
+    text = "".join(it["text"] for page in body["pages"] for it in page["passages"])
+    assert "24 newton metres" in text
+    results = client.get(
+        "/api/v1/projects/billing/recall/", {"q": "torque of bolts", "file": added["id"]}
+    ).json()["results"]
+    assert results[0]["file"] == added["id"]
+    assert results[0]["source_type"] == "file"
+    assert client.get(URL, {"name": "MANUAL"}).json()["results"][0]["id"] == added["id"]
+
+
+def test_an_archive_is_added_file_by_file(api, project, owner):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("docs/a.md", MANUAL)
+        packed.writestr("docs/empty.md", "")
+    body = upload(api(owner), "docs.zip", archive.getvalue()).json()
+    assert [it["name"] for it in body["files"]] == ["docs/a.md"]
+    assert [it["name"] for it in body["refused"]] == ["docs/empty.md"]
+
+
+def test_a_file_that_is_refused_says_why(api, project, owner):
+    response = upload(api(owner), content=b"")
+    assert response.status_code == 400
+    assert not File.objects.exists()
+
+
+def test_a_file_of_a_private_chat_is_nobody_elses(api, project, owner, editor):
+    chat = create_session(project, editor, visibility=Visibility.PRIVATE)
+    assert upload(api(editor), session=str(chat.pk)).status_code == 201
+    document = File.objects.get()
+    assert api(owner).get(URL).json()["results"] == []
+    for path in ("", "text/", "download/"):
+        assert api(owner).get(f"{URL}{document.pk}/{path}").status_code == 404
+    assert upload(api(owner), session=str(chat.pk)).status_code == 404
+
+
+def test_pages_that_are_no_pages_are_refused(api, project, owner):
+    document = add_read(project, owner)
+    client = api(owner)
+    for pages in ("x", "0", "3-1", "1-999"):
+        response = client.get(f"{URL}{document.pk}/text/", {"pages": pages})
+        assert response.status_code == 400, pages
+    [page] = client.get(f"{URL}{document.pk}/text/", {"pages": "2"}).json()["pages"]
+    assert page["number"] == 2
+
+
+def test_an_owner_forgets_a_file_and_an_editor_only_their_own(api, project, owner, editor):
+    document = add_text(project, owner)
+    assert api(editor).delete(f"{URL}{document.pk}/").status_code == 403
+    body = api(owner).delete(f"{URL}{document.pk}/").json()
+    assert body["removed"]["files"] == 1
+    assert not File.objects.exists()
+
+
+def test_the_list_takes_the_same_queries_for_many(
+    api, project, owner, django_assert_max_num_queries
+):
+    for number in range(3):
+        add_text(project, owner, f"{number}.md", f"{MANUAL} {number}")
+    with django_assert_max_num_queries(7):
+        assert len(api(owner).get(URL).json()["results"]) == 3
+
+
+def test_the_command_adds_folders(project, owner, tmp_path, capsys):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(MANUAL)
+    (tmp_path / "docs" / ".hidden").write_text("x")
+    call_command("add_files", "billing", str(tmp_path), "--user", "olive", "--wait")
+    document = File.objects.get()
+    assert (document.name, document.added_by) == ("docs/a.md", owner)
+    assert document.revisions.get().state == FileState.READY
+    assert "1 files." in capsys.readouterr().out

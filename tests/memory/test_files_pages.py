@@ -1,0 +1,92 @@
+"""The page of files, and the viewer."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from chat.conversations.sessions import create_session
+from chat.models import Visibility
+from memory.models import File, FileRevision, FileState
+from tests.memory.file_helpers import MANUAL, add_read, add_text, read
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browse(project):
+    def visit(user, name="files", *args, method="get", **data):
+        client = Client()
+        client.force_login(user)
+        return getattr(client, method)(reverse(name, args=[project.slug, *args]), data, follow=True)
+
+    return visit
+
+
+def upload(name="manual.md"):
+    return SimpleUploadedFile(name, MANUAL.encode())
+
+
+def test_files_are_added_listed_searched_and_shown(browse, project, editor):
+    response = browse(editor, method="post", files=[upload(), upload("b.md")])
+    assert b"2 files added." in response.content
+    document = File.objects.get(name="manual.md")
+    read(document)
+    listed = browse(editor).content.decode()
+    assert "manual.md" in listed and "edgar" in listed and "data-poll" in listed
+    assert "24 newton metres" in browse(editor, q="torque of the bolts").content.decode()
+    shown = browse(editor, "file", document.pk, at="1").content.decode()
+    assert '<mark id="p1">' in shown and "24 newton metres" in shown
+    found = browse(editor, "file", document.pk, q="torque").content.decode()
+    assert "24 newton metres" in found
+
+
+def test_a_chat_adds_files_for_itself_or_for_the_project(browse, project, owner):
+    chat = create_session(project, owner)
+    fields = {"session": chat.pk, "for": "chat"}
+    response = browse(owner, method="post", files=[upload()], **fields)
+    assert response.redirect_chain[-1][0].endswith(f"/chats/{chat.pk}/")
+    assert File.objects.get().session == chat
+    assert b"chat-files" in response.content
+    fields["for"] = "project"
+    browse(owner, method="post", files=[upload("b.md")], **fields)
+    assert File.objects.get(name="b.md").session is None
+
+
+def test_a_file_of_a_private_chat_is_on_no_page_of_others(browse, project, owner, editor):
+    private = create_session(project, owner, visibility=Visibility.PRIVATE)
+    document = add_read(project, owner, session=private)
+    assert b"manual.md" in browse(owner).content
+    assert b"manual.md" not in browse(editor).content
+    assert browse(editor, "file", document.pk).status_code == 404
+    assert browse(editor, "file-download", document.pk).status_code == 404
+    assert b"newton" not in browse(editor, q="torque of the bolts").content
+
+
+def test_a_failure_shows_the_reason_and_is_retried(browse, project, owner, editor):
+    document = add_text(project, owner)
+    FileRevision.objects.update(state=FileState.FAILED, reason="The file is damaged.")
+    assert b"The file is damaged." in browse(owner).content
+    assert browse(editor, "file-retry", document.pk, method="post").status_code == 403
+    browse(owner, "file-retry", document.pk, method="post")
+    assert FileRevision.objects.get().state == FileState.WAITING
+
+
+def test_forgetting_asks_first_and_leads_to_a_receipt(browse, project, owner):
+    document = add_read(project, owner)
+    asked = browse(owner, "memory-forget", file=document.pk).content.decode()
+    assert "manual.md" in asked and "file with all versions" in asked
+    browse(owner, "memory-forget", method="post", file=document.pk, reason="wrong")
+    assert not File.objects.exists()
+
+
+def test_the_list_takes_the_same_queries_for_many(browse, project, owner):
+    counts = []
+    for number in range(3):
+        add_text(project, owner, f"{number}.md", f"{MANUAL} {number}")
+        with CaptureQueriesContext(connection) as queries:
+            browse(owner)
+        counts.append(len(queries))
+    assert counts[1] == counts[2]

@@ -1,0 +1,146 @@
+"""Files in prompts: cited passages beside talk, receipts that show them, and tools."""
+
+import pytest
+from django.test import Client
+
+from chat.conversations.messages import ask, draft, post_messages
+from chat.conversations.sessions import create_session
+from chat.models import Message, Visibility
+from chat.prompt import builder
+from chat.templatetags.citations import cited
+from memory.forgetting.service import ForgetScope, forget
+from memory.models import File, FilePassage
+from memory.prompt import file_tools, files
+from memory.prompt.receipt_sources import readable_sections
+from projects.core.errors import NotFoundError
+from projects.models import Membership
+from tests.memory.file_helpers import MANUAL, add_read
+from tests.memory.recall_helpers import talk
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "Which torque do the flange bolts of the pump need?"
+
+
+def turn_of(session, user, text=QUESTION) -> builder.Turn:
+    [message] = post_messages(session, [draft(text, author=user)])
+    return builder.Turn(session, message)
+
+
+def section_of(turn, name="files"):
+    prompt = builder.build(turn)
+    return next((it for it in prompt.sections if it.name == name), None)
+
+
+def test_a_question_gets_the_passage_with_file_and_number(project, owner):
+    add_read(project, owner)
+    section = section_of(turn_of(create_session(project, owner), owner))
+    [message] = section.messages
+    assert "[1] manual.md" in message.text
+    assert "24 newton metres" in message.text
+    assert {item.kind for item in section.items} == {"file"}
+    ids = {item.id for item in section.items}
+    assert ids <= set(FilePassage.objects.values_list("pk", flat=True))
+
+
+def test_an_unrelated_question_gets_none(project, owner):
+    add_read(project, owner)
+    turn = turn_of(create_session(project, owner), owner, "Who wins the football cup this year?")
+    assert section_of(turn) is None
+
+
+def test_talk_about_the_file_keeps_its_place(project, owner):
+    talk(project, owner, "We decided: the flange bolts get 30 newton metres, not what it says.")
+    before = section_of(turn_of(create_session(project, owner), owner), "details")
+    for number in range(5):
+        add_read(project, owner, f"manual{number}.md", f"{MANUAL}\n{number}")
+    after = section_of(turn_of(create_session(project, owner), owner), "details")
+    assert [item.id for item in after.items] == [item.id for item in before.items]
+    limit = files.FOUND_TOKENS + 100
+    assert section_of(turn_of(create_session(project, owner), owner)).tokens <= limit
+
+
+def test_a_small_file_of_the_chat_is_there_as_a_whole_and_in_no_other_chat(project, owner):
+    chat, other = create_session(project, owner), create_session(project, owner)
+    add_read(project, owner, session=chat)
+    section = section_of(turn_of(chat, owner, "Please shorten it."))
+    assert "upright" in section.messages[0].text and "forty litres" in section.messages[0].text
+    assert section_of(turn_of(other, owner)) is None
+
+
+def test_a_private_file_is_in_no_prompt_of_others(project, owner, editor):
+    private = create_session(project, owner, visibility=Visibility.PRIVATE)
+    add_read(project, owner, session=private)
+    assert section_of(turn_of(create_session(project, editor), editor)) is None
+
+
+@pytest.fixture
+def answered(project, owner):
+    """A reply whose prompt had passages of a file."""
+    add_read(project, owner)
+    session = create_session(project, owner)
+    question, reply = ask(session, QUESTION, owner)
+    prompt = builder.build(builder.Turn(session, question))
+    Message.objects.filter(pk=reply.pk).update(
+        receipt=prompt.receipt(), status="complete", text="24 Nm [1] and [99], `x[1]`."
+    )
+    reply.refresh_from_db()
+    return reply
+
+
+def sources(reply, user):
+    member = Membership.objects.select_related("project", "user").get(
+        project=reply.project_id, user=user
+    )
+    sections = readable_sections(reply.receipt, member)
+    return next(section for section in sections if section.name == "files")
+
+
+def test_the_receipt_shows_the_passage_also_of_an_earlier_version(project, owner, answered):
+    [first, *_] = sources(answered, owner).sources
+    assert (first.kind, first.changed) == ("file", False)
+    assert first.source.startswith("manual.md")
+    add_read(project, owner, text=MANUAL.replace("24 newton", "30 newton"))
+    shown = sources(answered, owner).sources
+    assert any("24 newton" in source.text and source.changed for source in shown)
+    forget(project, ForgetScope(file=File.objects.get().pk), owner)
+    gone = sources(answered, owner)
+    assert (gone.sources, gone.unavailable) == ([], len(shown))
+
+
+def test_a_citation_links_to_the_marked_passage(project, owner, stranger, answered):
+    html = cited("<p>24 Nm [1] and [99], <code>x[1]</code>.</p>", answered)
+    url = f"/messages/{answered.pk}/files/1/"
+    assert html.count(f'<a class="citation" href="{url}">[1]</a>') == 1
+    assert "[99]" in html and "<code>x[1]</code>" in html
+    client = Client()
+    client.force_login(owner)
+    page = client.get(url, follow=True)
+    assert page.status_code == 200
+    assert b"<mark id=" in page.content
+    client.force_login(stranger)
+    assert client.get(url).status_code == 404
+
+
+def test_models_search_and_read_files(project, owner, editor):
+    add_read(project, owner)
+    private = create_session(project, owner, visibility=Visibility.PRIVATE)
+    secret = add_read(project, owner, "secret.md", session=private)
+    turn = turn_of(create_session(project, editor), editor)
+    turn.budget = 1_000
+    result = file_tools.search_files.handler(turn, QUESTION)
+    document = File.objects.get(name="manual.md")
+    assert f"file {document.pk}" in result.text and "24 newton" in result.text
+    assert "secret.md" not in result.text
+    text = file_tools.read_file.handler(turn, document.pk).text
+    assert "forty litres" in text
+    with pytest.raises(NotFoundError):
+        file_tools.read_file.handler(turn, secret.pk)
+
+
+def test_tools_for_files_are_offered_where_there_are_files(project, owner):
+    turn = turn_of(create_session(project, owner), owner)
+    assert not file_tools.read_file.is_useful(turn)
+    add_read(project, owner)
+    turn = turn_of(create_session(project, owner), owner)
+    assert file_tools.read_file.is_useful(turn)

@@ -9,9 +9,10 @@ from projects.core.errors import InvalidInputError, StrOrPromise
 
 
 class UnreadableFileError(InvalidInputError):
-    """A file that cannot be read. `code` is one of `MESSAGES`."""
+    """A file that cannot be read. `reason` is one of `MESSAGES`, and `code` is for programs."""
 
     default_code = "damaged"
+    reason = "damaged"
     default_message: ClassVar[StrOrPromise] = _("The file is damaged or not complete.")
 
 
@@ -39,4 +40,6 @@ def unreadable(reason: str, limits: ReadingLimits) -> UnreadableFileError:
         characters=limits.max_text_chars,
         pages=limits.max_pages,
     )
-    return UnreadableFileError(message, code=_CODES.get(reason, reason))
+    error = UnreadableFileError(message, code=_CODES.get(reason, reason))
+    error.reason = reason
+    return error

@@ -15,6 +15,8 @@ class ReadingLimits:
     # Processor time, with the start of the process.
     cpu_s: int = 25
     wall_s: int = 30
+    # All pages of a scanned document together.
+    ocr_s: int = 300
 
 
 DEFAULT = ReadingLimits()

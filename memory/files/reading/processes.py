@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # In isolated mode (-I), Python reads neither the environment nor the current folder.
 START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from memory.files.parsers.child import main; main()"
+    "from memory.files.parsers.{module} import main; main()"
 )
 READ_BYTES = 2**18
 # The kernel counts kilobytes on Linux, and bytes on macOS.
@@ -53,26 +53,52 @@ def run_parser(
         "cpu_s": limits.cpu_s,
     }
     with path.open("rb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-X", "utf8", "-c", START, str(ROOT), json.dumps(job)],
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={},
-            start_new_session=True,
-        )
+        output, reason, status, used_bytes = _run("child", job, file, limits)
+    if not reason:
+        reason = _reason(output, status, used_bytes, limits)
+    if reason:
+        raise unreadable(reason, limits)
+    return output[LENGTH_DIGITS:]
+
+
+def run_tesseract(image: IO[bytes], program: str, languages: str, limits: ReadingLimits) -> bytes:
+    """Return the text that tesseract at the path `program` recognises in `image`.
+
+    Raises `UnreadableFileError` if it exceeds its limits.
+    """
+    job = {
+        "program": program,
+        "languages": languages,
+        "memory_bytes": limits.memory_bytes,
+        "cpu_s": limits.cpu_s,
+    }
+    output, reason, _, _ = _run("tesseract", job, image, limits)
+    if reason:
+        raise unreadable(reason, limits)
+    return output
+
+
+def _run(
+    module: str, job: dict[str, object], file: IO[bytes], limits: ReadingLimits
+) -> tuple[bytes, str, int, int]:
+    """Run a module of `parsers`; return output, reason to stop it, exit status and peak memory."""
+    start = START.format(module=module)
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", start, str(ROOT), json.dumps(job)],
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={},
+        start_new_session=True,
+    )
     output, reason = b"", ""
     try:
         assert process.stdout is not None
         output, reason = _output(process.stdout, limits)
     finally:
         status, used_bytes = _end(process)
-    if not reason:
-        reason = _reason(output, status, used_bytes, limits)
-    if reason:
-        raise unreadable(reason, limits)
-    return output[LENGTH_DIGITS:]
+    return output, reason, status, used_bytes
 
 
 def _output(pipe: IO[bytes], limits: ReadingLimits) -> tuple[bytes, str]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from memory.files.parsers.documents import Document, Section
 from memory.files.reading.archives import check_package
-from memory.files.reading.errors import unreadable
+from memory.files.reading.errors import UnreadableFileError, unreadable
 from memory.files.reading.limits import DEFAULT, ReadingLimits
+from memory.files.reading.ocr import read_scanned
 from memory.files.reading.processes import run_parser
 from memory.files.reading.recognition import MEDIA_TYPES, recognise
 
@@ -28,7 +29,12 @@ def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -
         raise unreadable("unsupported", limits)
     if kind in PACKAGES:
         check_package(path)
-    output = run_parser(path, limits, kind=kind, name=name)
+    try:
+        output = run_parser(path, limits, kind=kind, name=name)
+    except UnreadableFileError as error:
+        if error.reason == "scanned":
+            return read_scanned(path, limits, page_image)
+        raise
     try:
         return _document(kind, json.loads(output))
     except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -4,9 +4,9 @@ import io
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
-from memory.files.reading import UnreadableFileError, page_image, read_document, recognise
+from memory.files.reading import UnreadableFileError, ocr, page_image, read_document, recognise
 from tests.memory.files import samples
 
 
@@ -190,3 +190,29 @@ def test_a_mail_with_an_attachment_and_a_mail_in_it(file):
     assert first.text.endswith("\n\nWe meet in the café.")
     assert second.headings == ("Minutes", "Old news")
     assert second.text.endswith("The forwarded text.")
+
+
+@pytest.fixture
+def scan(file) -> Path:
+    """A PDF with an image of text on its page."""
+    image = Image.new("L", (1200, 300), 255)
+    font = ImageFont.load_default(60)
+    ImageDraw.Draw(image).text((60, 100), "The invoice is due in May", 0, font)
+    output = io.BytesIO()
+    image.save(output, "PDF", resolution=150)
+    return file("scan.pdf", output.getvalue())
+
+
+def test_a_scanned_page_is_refused_without_tesseract(scan, monkeypatch):
+    monkeypatch.setattr(ocr, "tesseract", lambda: None)
+    with pytest.raises(UnreadableFileError) as error:
+        read_document(scan)
+    assert error.value.code == "no_text"
+    assert "images" in str(error.value)
+
+
+@pytest.mark.skipif(ocr.tesseract() is None, reason="tesseract is not installed")
+def test_a_scanned_page_is_recognised_by_tesseract(scan):
+    document = read_document(scan)
+    assert sections(document) == [("p. 1", 1, (), "The invoice is due in May")]
+    assert document.page_count == 1

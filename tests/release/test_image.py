@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.release.history import code_before
 from tests.release.image import Container, Image, build
 from tests.release.running import RunningStrata, chat, messages, size_mb
 from tests.scripted import ScriptedModel
@@ -104,7 +105,7 @@ def test_the_backup_goes_to_standard_output(image, variables, tmp_path):
 
 
 def test_the_data_of_the_code_before_is_upgraded(image, variables, tmp_path):
-    container = Container(image, tmp_path / "data", variables, app=code_before(tmp_path / "app"))
+    container = Container(image, tmp_path / "data", variables, app=code_before(1, tmp_path / "app"))
     with container.command().running(*arguments(image)) as strata:
         key = token(container, strata)
         chat(strata, key, QUESTION)
@@ -116,26 +117,6 @@ def test_the_data_of_the_code_before_is_upgraded(image, variables, tmp_path):
         assert strata.is_healthy()
         assert container.inside(strata.main.pid).run("version") != before
         chat(strata, key, "And who signs it off?")
-
-
-def code_before(folder: Path) -> Path:
-    """Unpack the code before the newest migration was added."""
-    newest = git("log", "-1", "--format=%H", "--diff-filter=A", "--", "*/migrations/0*.py").strip()
-    if not newest:
-        pytest.skip("this checkout has no history")
-    folder.mkdir()
-    parts = ["manage.py", "config", "projects", "chat", "memory", "templates", "static"]
-    archive = subprocess.run(
-        ["git", "archive", f"{newest}^", *parts], cwd=ROOT, check=True, capture_output=True
-    ).stdout
-    subprocess.run(["tar", "--extract"], cwd=folder, input=archive, check=True)
-    return folder
-
-
-def git(*arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
 
 
 def base_mb() -> float:

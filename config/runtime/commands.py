@@ -18,12 +18,13 @@ def runner(command: list[str]) -> Callable[[], None]:
     return partial(os.execvp, command[0], command)
 
 
-def web(port: int, host: str = "127.0.0.1") -> list[str]:
+def web(port: int, host: str = "127.0.0.1", drain_s: int = SHUTDOWN_S) -> list[str]:
+    """Return the command of a web process, with `drain_s` seconds for its last requests."""
     # Proxy headers are only evaluated in one place, according to STRATA_TRUSTED_PROXIES.
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),
         *("--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
-        *("--timeout-graceful-shutdown", str(SHUTDOWN_S)),
+        *("--timeout-graceful-shutdown", str(drain_s)),
     ]
 
 

@@ -4,13 +4,14 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 import yaml
 from django.conf import settings
-from django.core.management import get_commands, load_command_class
+from django.core.management import call_command, get_commands, load_command_class
 from django.urls import NoReverseMatch, reverse
 
 from config.runtime import commands as processes
@@ -60,6 +61,16 @@ def test_a_unit_starts_what_up_starts(unit):
 
 def test_headers_of_proxies_are_left_to_the_settings():
     assert "--no-proxy-headers" in processes.web(8000)
+
+
+def test_a_web_process_gets_the_time_to_stop_that_is_set(monkeypatch):
+    started: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda program, words: started.append(words))
+    monkeypatch.chdir(ROOT)
+    call_command("run", "web", "--drain", "25")
+    call_command("run", "web")
+    options = [dict(pairwise(words)) for words in started]
+    assert [each["--timeout-graceful-shutdown"] for each in options] == ["25", "5"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

@@ -115,9 +115,18 @@ class Talker:
             for turn in range(3):
                 text = f"Question {turn} of {self.number} about the cutover on {uuid4()}"
                 answer = self.post(f"sessions/{session}/messages/", count, lock, content=text)
-                assert answer["reply"]["status"] == "complete", answer
                 questions.append(text)
+                self.complete(answer["reply"], count, lock)
             self.post(f"sessions/{session}/summarize/", count, lock)
+
+    def complete(self, reply: dict, count: Counter, lock: Lock) -> None:
+        """Regenerate a reply that was cut off when its web process had no more time."""
+        while reply["status"] != "complete":
+            assert reply["status"] == "interrupted", reply
+            with lock:
+                count["replies that were cut off, and regenerated"] += 1
+            answer = self.post(f"messages/{reply['id']}/regenerate/", count, lock)
+            reply = answer.get("reply", answer)
 
     def post(self, path: str, count: Counter, lock: Lock, **body: str) -> dict:
         """Send a request until it is answered, with the same key, as docs/api.md describes."""

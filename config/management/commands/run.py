@@ -19,6 +19,12 @@ class Command(BaseCommand):
         web = parts.add_parser("web", help="a web process; any number may run")
         web.add_argument("--host", default="127.0.0.1")
         web.add_argument("--port", type=int, default=settings.PORT)
+        web.add_argument(
+            "--drain",
+            type=int,
+            default=commands.SHUTDOWN_S,
+            help=f"seconds for the replies in progress when it stops ({commands.SHUTDOWN_S})",
+        )
         worker = parts.add_parser("worker", help="a worker; any number may run")
         worker.add_argument(
             "--queues",
@@ -31,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, part: str, **options: Any) -> None:
         command = {
-            "web": lambda: commands.web(options["port"], options["host"]),
+            "web": lambda: commands.web(options["port"], options["host"], options["drain"]),
             "worker": lambda: commands.worker(
                 *options["queues"], concurrency=options["concurrency"]
             ),

@@ -25,6 +25,8 @@ from typing import Any, Literal
 
 from django.db import connections
 
+from tests import scripted_anthropic
+
 MODEL = "scripted"
 Request = dict[str, object]
 
@@ -239,13 +241,17 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_known():
             self._send(401, _error(401, "Wrong key"))
             return
-        if self.path != "/v1/chat/completions":
+        is_anthropic = self.path.partition("?")[0] == "/v1/messages"
+        if self.path != "/v1/chat/completions" and not is_anthropic:
             self._send(404, _error(404, "Not found"))
             return
         payload = json.loads(body)
         answer, released = self.server.model.answer(payload)
         try:
-            self._answer(payload, answer, released)
+            if is_anthropic:
+                self._answer_as_anthropic(payload, answer)
+            else:
+                self._answer(payload, answer, released)
         except ConnectionError:
             self.close_connection = True
             self.server.model.was_abandoned()
@@ -257,6 +263,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(request, answer, released)
         else:
             self._speak(request, answer, released)
+
+    def _answer_as_anthropic(self, request: Request, answer: Answer) -> None:
+        usage = _usage(request, answer)
+        prompt, completion = usage["prompt_tokens"], usage["completion_tokens"]
+        if answer.status != 200:
+            self._send(answer.status, scripted_anthropic.error(answer.status, answer.text))
+        elif not request.get("stream"):
+            self._send(200, scripted_anthropic.message(request, answer, prompt, completion))
+        else:
+            self._begin(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
+            for event in scripted_anthropic.events(request, answer, pieces(answer.text), prompt):
+                self._chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            self._chunk(b"")
 
     def _speak(self, request: Request, answer: Answer, released: threading.Event) -> None:
         """The answer in one piece, at the time its last piece would have come."""

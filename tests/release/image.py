@@ -17,8 +17,10 @@ from pathlib import Path
 from tests.release.running import StrataCommand
 from tests.server import ROOT
 
-# The release of Debian that has the Python of the Dockerfile.
-SUITE = "trixie"
+# The release of Debian that has the Python of the Dockerfile. STRATA_RELEASE_SUITE=forky has 3.14.
+SUITE = os.environ.get("STRATA_RELEASE_SUITE", "trixie")
+# An older debootstrap does not know the names of newer releases.
+SCRIPT = () if (Path("/usr/share/debootstrap/scripts") / SUITE).exists() else ("sid",)
 MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "python3,python3-venv,ca-certificates"
 # Docker's default.
@@ -33,7 +35,7 @@ def base(folder: Path) -> Path:
         draft = root.with_suffix(".new")
         shutil.rmtree(draft, ignore_errors=True)
         options = ["--variant=minbase", f"--include={PACKAGES}"]
-        subprocess.run(["debootstrap", *options, SUITE, draft, MIRROR], check=True)
+        subprocess.run(["debootstrap", *options, SUITE, draft, MIRROR, *SCRIPT], check=True)
         subprocess.run(["chroot", draft, "python3", "-m", "venv", "/usr/local"], check=True)
         draft.rename(root)
     for name in ("resolv.conf", "ssl/certs/ca-certificates.crt"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.release.history import code_before
-from tests.release.image import Container, Image, build
+from tests.release.image import SUITE, Container, Image, build
 from tests.release.running import RunningStrata, chat, messages, size_mb
 from tests.scripted import ScriptedModel
 from tests.server import ROOT
@@ -120,4 +120,4 @@ def test_the_data_of_the_code_before_is_upgraded(image, variables, tmp_path):
 
 
 def base_mb() -> float:
-    return size_mb(ROOT / "var/release/base-trixie")
+    return size_mb(ROOT / f"var/release/base-{SUITE}")

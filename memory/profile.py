@@ -254,8 +254,10 @@ def _sentence(
         since = row.written_at
     elif source.correct_url:
         source = replace(source, key=f"block:{row.pk}")
+    # Before a quotation there is the name of its speaker.
+    beginning = text[:1] if choice.line.speaker else text[:1].upper()
     return Sentence(
-        text=text[:1].upper() + text[1:] + ("" if text[-1:] in ".!?…”\"')" else "."),
+        text=beginning + text[1:] + ("" if text[-1:] in ".!?…”\"')" else "."),
         source=source,
         editable=editable,
         version=choice.version,

@@ -273,7 +273,7 @@ def _render_project(
         else [],
         "archived": archived,
         "tag": tag,
-        "tags": search.used_tags(chats),
+        "tags": search.used_tags(chats.filter(archived_at__isnull=not archived)),
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,
         "just_deleted": just_deleted,

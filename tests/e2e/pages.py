@@ -74,6 +74,8 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "admin-entry": f"/admin/memory/entry/{digest}/change/",
         "admin-activity": "/admin/memory/activity/",
         "admin-projects": "/admin/projects/project/",
+        "admin-calls": "/admin/chat/call/",
+        "chats-tagged": f"{project}/?tag=billing",
     }
 
 

@@ -127,6 +127,12 @@ def test_about_me_are_lines_of_what_i_wrote(project, editor, owner, entry, chat)
     assert personal_knowledge(member(project, owner)) == []
 
 
+def test_the_name_of_a_speaker_stays_as_it_is(project, owner, entry):
+    entry.set_lines(lines.from_text("- edgar: “The replica stays”", entry.day))
+    entry.save()
+    assert texts(project, owner) == ["edgar: “The replica stays”"]
+
+
 def test_a_viewer_decides_nothing(client, known, viewer):
     client.force_login(viewer)
     html = client.get(reverse("overview", args=["billing"])).content.decode()

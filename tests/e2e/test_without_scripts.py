@@ -1,4 +1,4 @@
-"""Without JavaScript: a chat, a decision on what the project knows, and forgetting, all by forms."""
+"""Without JavaScript: a chat, a decision on what a project knows, and forgetting, by forms."""
 
 from playwright.sync_api import Page, expect
 

@@ -1,4 +1,4 @@
-"""`|cited:message`: the HTML of a reply, in which `[1]` links to the passage of a file."""
+"""`|cited:message`: in the HTML of a reply, links `[1]` to the cited passage of a file."""
 
 import re
 

@@ -19,7 +19,7 @@ def runner(command: list[str]) -> Callable[[], None]:
 
 
 def web(port: int, host: str = "127.0.0.1", drain_s: int = SHUTDOWN_S) -> list[str]:
-    """Return the command of a web process, with `drain_s` seconds for its last requests."""
+    """Return the command of a web process, whose last requests have `drain_s` seconds to finish."""
     # Proxy headers are only evaluated in one place, according to STRATA_TRUSTED_PROXIES.
     return [
         *(*PYTHON, "uvicorn", "config.asgi:application", "--host", host, "--port", str(port)),

@@ -30,7 +30,7 @@ PAGES = OpenApiParameter(
 VERSION = OpenApiParameter(
     "version",
     OpenApiTypes.INT,
-    description="The number of a version. Default: the last one with text.",
+    description="The number of a version. Default: the latest version with text.",
 )
 
 
@@ -40,7 +40,7 @@ class FileVersionSerializer(serializers.ModelSerializer):
     progress = serializers.IntegerField(
         help_text="The share of the text that search finds, in percent."
     )
-    reason = serializers.CharField(help_text="Why it could not be read.")
+    reason = serializers.CharField(help_text="The reason why the file could not be read.")
     warnings = serializers.ListField(child=serializers.CharField())
 
     class Meta:
@@ -86,7 +86,7 @@ class AddedFilesSerializer(serializers.Serializer):
 
 
 class FilePassageSerializer(serializers.Serializer):
-    number = serializers.IntegerField(help_text="Its place in the file.")
+    number = serializers.IntegerField(help_text="The number of the passage in the file.")
     headings = serializers.CharField()
     text = serializers.CharField()
 
@@ -116,7 +116,7 @@ class FilePagination(NewestFirstPagination):
 
 
 class FileListView(MembershipMixin, generics.ListAPIView):
-    """The files of the project and of the chats that you may read, the last changed first."""
+    """The files of the project and of the chats that you may read, last changed first."""
 
     queryset = File.objects.none()
     serializer_class = FileSerializer
@@ -131,7 +131,7 @@ class FileListView(MembershipMixin, generics.ListAPIView):
         request={"multipart/form-data": NewFileSerializer}, responses={201: AddedFilesSerializer}
     )
     def post(self, request, slug: str) -> Response:
-        """Add a file. It is read in the background. The same content again changes nothing."""
+        """Add a file, which is read in the background. The same content is not added twice."""
         data = NewFileSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         file, session = data.validated_data["file"], data.validated_data.get("session")
@@ -149,13 +149,13 @@ class FileListView(MembershipMixin, generics.ListAPIView):
 
 
 class FileMixin(MembershipMixin):
-    """Finds the file and its version."""
+    """Base class that finds the file and the version of a request."""
 
     def find_file(self, request, pk) -> File:
         return access.file_for_reading(request.user, self.membership.project, pk)
 
     def find_version(self, request, pk) -> FileRevision:
-        """Return the version in `?version=`, or the last one with text."""
+        """Return the version `?version=`, by default the latest version with text."""
         document, number = self.find_file(request, pk), request.query_params.get("version", "")
         revision = access.version_of(document, number)
         if revision is None:
@@ -174,13 +174,13 @@ class FileDetailView(FileMixin, APIView):
 
     @extend_schema(responses={200: ForgetReceiptSerializer})
     def delete(self, request, slug: str, pk) -> Response:
-        """Forget the file for good, in all versions, with everything that search has of it."""
+        """Forget the file permanently, in all versions, and remove it from search."""
         document = self.find_file(request, pk)
         return Response(forget_data(self.membership, ForgetScope(file=document.pk), request.user))
 
 
 class FileTextView(FileMixin, APIView):
-    """The text of a file by pages: at most a hundred, by default the first ones."""
+    """The text of a file by page: at most a hundred pages, by default the first ones."""
 
     @extend_schema(parameters=[PAGES, VERSION], responses=FileTextSerializer)
     def get(self, request, slug: str, pk) -> Response:
@@ -190,7 +190,7 @@ class FileTextView(FileMixin, APIView):
 
 
 class FileDownloadView(FileMixin, APIView):
-    """The file itself."""
+    """The stored bytes of a file."""
 
     @extend_schema(parameters=[VERSION], responses={200: OpenApiTypes.BINARY})
     def get(self, request, slug: str, pk) -> HttpResponseBase:
@@ -198,7 +198,7 @@ class FileDownloadView(FileMixin, APIView):
 
 
 class FileRetryView(FileMixin, APIView):
-    """Have a file read again that could not be read."""
+    """Start another attempt to read a file that could not be read."""
 
     @extend_schema(request=None, responses=FileSerializer)
     def post(self, request, slug: str, pk) -> Response:

@@ -62,7 +62,9 @@ class RecallResultSerializer(serializers.Serializer):
     role = serializers.CharField()
     speaker = serializers.CharField()
     occurred_at = serializers.DateTimeField()
-    file = serializers.SerializerMethodField(help_text="The id of the file of a passage.")
+    file = serializers.SerializerMethodField(
+        help_text="For a passage of a file, the id of the file."
+    )
     page = serializers.SerializerMethodField(help_text="The page of a passage, if it has one.")
 
     def _passage(self, result: RecallResult) -> FilePassage | None:

@@ -43,13 +43,13 @@ def files_for(user, project: Project) -> FileQuerySet:
 
 
 def with_versions(rows: FileQuerySet, project: Project) -> FileQuerySet:
-    """Return `rows` with their versions, the last one first."""
+    """Return `rows` with their versions, latest version first."""
     versions = FileRevision.objects.filter(project=project).select_related("added_by")
     return rows.prefetch_related(Prefetch("revisions", versions.order_by("-number")))
 
 
 def file_for_reading(user, project: Project, pk: UUID) -> File:
-    """Return the file `pk` of `project`. Raises Http404."""
+    """Return the file `pk` of `project`. Raises Http404 if the user may not see it."""
     document = files_for(user, project).filter(pk=pk).first()
     if document is None:
         raise Http404
@@ -57,14 +57,14 @@ def file_for_reading(user, project: Project, pk: UUID) -> File:
 
 
 def require_change(member: Membership, document: File) -> File:
-    """Return the file. Raises NotAllowedError if the member may not have it read again."""
+    """Return the file. Raises NotAllowedError if the member may not start reading it again."""
     if not may_change(member, document):
         raise NotAllowedError(_("Only the person who added this file and the owners can do this."))
     return document
 
 
 def may_change(member: Membership, document: File) -> bool:
-    """Return whether the member may have the file read again and forget it."""
+    """Return whether the member may forget the file and start reading it again."""
     own = document.added_by_id == member.user_id
     session = document.session
     if session is not None and session.visibility == Visibility.PRIVATE:
@@ -73,12 +73,12 @@ def may_change(member: Membership, document: File) -> bool:
 
 
 def latest(document: File) -> FileRevision:
-    """Return the last version, without a query for files of `files_for`."""
+    """Return the latest version. Takes no query for files of `files_for`."""
     return document.revisions.all()[0]
 
 
 def readable(document: File) -> FileRevision | None:
-    """Return the last version of which there is text."""
+    """Return the latest version that has text."""
     versions: Iterable[FileRevision] = document.revisions.all()
     states = (FileState.READY, FileState.INDEXING)
     return next((version for version in versions if version.state in states), None)
@@ -100,7 +100,7 @@ def searchable_versions(user, project: Project, pk: UUID) -> list[UUID]:
 
 
 def passages_of(project: Project, results: Iterable[RecallResult]) -> dict[UUID, FilePassage]:
-    """Return the passages of those results that are of files, with their versions and files."""
+    """Return the passages of the results that come from files, with their versions and files."""
     ids = [result.id for result in results if result.source_type == SourceType.FILE]
     if not ids:
         return {}
@@ -125,7 +125,8 @@ def parse_pages(text: str) -> list[tuple[int, int]]:
 def pages_of(revision: FileRevision, pages: str = "", limit: int = MAX_PAGES) -> list[FilePage]:
     """Return pages of a version, by default the first ones, at most `limit`.
 
-    `pages` counts pages; in a file without pages, its sections. Raises InvalidInputError.
+    `pages` are page numbers or, in a file without pages, section numbers. Raises
+    InvalidInputError.
     """
     rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
     if pages:
@@ -155,7 +156,7 @@ def _grouped(rows: QuerySet[FilePassage]) -> list[FilePage]:
 
 
 def passage_url(project: Project, passage: FilePassage) -> str:
-    """Return the page of a file with the passage marked, in the version that it belongs to."""
+    """Return the URL of the file with the passage marked, in the version of the passage."""
     revision = passage.revision
     url = reverse("file", args=[project.slug, revision.document_id])
     return f"{url}?version={revision.number}&at={passage.number}#p{passage.number}"

@@ -63,7 +63,7 @@ def add_file(
 
 @dataclass
 class AddedFiles:
-    """The files that were added, and (name, reason) of those that were refused."""
+    """The files that were added, and pairs (name, reason) for files that were rejected."""
 
     added: list[File] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -72,7 +72,7 @@ class AddedFiles:
 def add_upload(
     project: Project, user, name: str, content: IO[bytes], session: Session | None = None
 ) -> AddedFiles:
-    """Add a file, or each file in a zip archive. Refusals are reported in the result."""
+    """Add a file, or each file in a zip archive. Rejected files are listed in the result."""
     result = AddedFiles()
     with _archive_path(content) as path:
         try:
@@ -92,7 +92,7 @@ def add_upload(
 
 @contextmanager
 def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
-    """Return the path of `content` if it is an archive. Office documents are zip files, too."""
+    """Yield the path of a copy of a zip archive; None for other files, such as Office documents."""
     content.seek(0)
     is_zip = content.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     content.seek(0)
@@ -113,7 +113,7 @@ def clean_name(name: str) -> str:
     name = "".join(char if char.isprintable() else " " for char in name).strip()
     if not name:
         raise InvalidInputError(_("The file needs a name."), field="file")
-    # The end of a path tells more, and has the suffix.
+    # Keep the end of a path, which is more specific and has the suffix.
     return name[-MAX_FILE_NAME_CHARS:].lstrip(" /")
 
 

@@ -18,7 +18,7 @@ IMAGE_WIDTH = 1_000
 
 
 def file_response(revision: FileRevision) -> HttpResponseBase:
-    """Return the stored file as a download, whatever its type: browsers must not run it.
+    """Return the stored file as a download for any type, because browsers must not run it.
 
     Raises Http404 if it is missing. Closes the view's database connection.
     """
@@ -40,7 +40,7 @@ def page_response(request: HttpRequest, revision: FileRevision, page: int) -> Ht
     if response is None:
         try:
             with local_copy(revision) as path:
-                # Rendering takes a second, in a process of its own.
+                # Rendering takes a second in another process.
                 connections.close_all()
                 image = reading.page_image(path, page, IMAGE_WIDTH)
         except reading.UnreadableFileError as error:

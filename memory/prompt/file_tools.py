@@ -1,4 +1,4 @@
-"""The tools with which models search files and read their pages while they answer."""
+"""Built-in tools with which models search files and read their pages while they answer."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -84,7 +84,7 @@ def read_file(turn: Turn, id: FileId, pages: Pages = "") -> ToolResult:
 
 
 def _passages(revision: FileRevision, pages: str) -> Iterator[tuple[str, FilePassage]]:
-    """Yield the passages of the pages, the first of each with the label of the page."""
+    """Yield the passages of the pages. The first passage of a page has the label of the page."""
     for page in access.pages_of(revision, pages):
         for index, passage in enumerate(page.passages):
             is_first = index == 0 and page.label

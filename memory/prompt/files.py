@@ -1,4 +1,4 @@
-"""The prompt section of files: small files of the chat as a whole, and passages of the others."""
+"""The prompt section of files: complete small files of the chat, and passages of other files."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,13 +26,13 @@ from projects.core.database import PreparedQuery
 
 # The name of the section in receipts.
 SECTION = "files"
-# Tokens of passages that recall found, and of the whole files of a chat.
+# The maximum number of tokens for recalled passages, and for complete files of the chat.
 FOUND_TOKENS = 1_000
 WHOLE_TOKENS = 2_000
 MAX_FOUND = 8
-# A longer file of a chat is searched like the others.
+# The maximum number of passages of a complete file. Longer files of the chat are searched.
 MAX_WHOLE_PASSAGES = 12
-# A score that few irrelevant passages reach.
+# The minimum score of a recalled passage. Few irrelevant passages reach it.
 MIN_FILE_SCORE = 8.0
 FILES_OPENING = (
     "Passages of files of this project that may bear on the next message. Where your answer uses "
@@ -42,7 +42,7 @@ FILES_OPENING = (
 
 
 class PassageRow(NamedTuple):
-    """What the prompt needs of a passage: its place in the file, and its text."""
+    """The columns of a passage that the prompt needs: its place in the file and its text."""
 
     pk: UUID
     revision: UUID
@@ -81,7 +81,7 @@ def files(turn: Turn) -> PromptSection | None:
         return None
     whole = _whole_files(turn) if turn.session.pk in _homes_of(turn) else []
     rows = _pack(turn, whole, WHOLE_TOKENS, len(whole))
-    # A file that does not fit as a whole is searched.
+    # A file that does not fit completely is searched instead.
     complete = {row.revision for row in whole} - {row.revision for row in whole if row not in rows}
     rows = [row for row in rows if row.revision in complete]
     used = sum(token_counting.count(_line(0, row)) for row in rows)

@@ -287,7 +287,7 @@ class Project(models.Model):
     )
     # How much of a demo project exists, in percent; None for other projects.
     demo_progress = models.PositiveSmallIntegerField(null=True, editable=False)
-    # Whether files were ever added. Replies in other projects need no query for them.
+    # Whether a file was ever added. If not, replies need no query for files.
     has_files = models.BooleanField(default=False, db_default=False, editable=False)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -17,7 +17,7 @@ from memory.recall import RecallScope, recall
 from projects import permissions
 from projects.core.errors import InvalidInputError, NotFoundError
 
-# The base64 of 20 MB; a request of JSON has at most 30 MB.
+# The maximum length of base64 content, for 20 MB. A JSON request can have at most 30 MB.
 MAX_CONTENT_CHARS = 28_000_000
 FileName = Annotated[str, Field(min_length=1, max_length=MAX_FILE_NAME_CHARS)]
 FileContent = Annotated[
@@ -51,7 +51,7 @@ class FileExcerpt(BaseModel):
 
 
 class FileSearchResults(BaseModel):
-    """Best first."""
+    """The results of a search in files, best first."""
 
     results: list[FileExcerpt]
 

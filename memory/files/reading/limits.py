@@ -15,7 +15,7 @@ class ReadingLimits:
     # Processor time, with the start of the process.
     cpu_s: int = 25
     wall_s: int = 30
-    # All pages of a scanned document together.
+    # The time for all pages of a scanned document together, in seconds.
     ocr_s: int = 300
 
 

@@ -1,4 +1,4 @@
-"""Recognises the text in the page images of scanned PDFs with tesseract, if it is installed."""
+"""Optical character recognition of scanned PDFs with tesseract, if it is installed."""
 
 import shutil
 import subprocess
@@ -15,11 +15,11 @@ from memory.files.reading.limits import ReadingLimits
 from memory.files.reading.processes import run_tesseract
 from memory.files.reading.recognition import MEDIA_TYPES
 
-# 200 dots per inch of a page of A4.
+# The width of page images in pixels: 200 dots per inch on A4 paper.
 IMAGE_WIDTH = 1_654
-# Each language takes about the time of one.
+# The maximum number of languages. The time grows in proportion to their number.
 MAX_LANGUAGES = 3
-# "osd" finds the direction of text, "equ" reads formulas.
+# Data files that are not languages: "osd" finds the direction of text, "equ" reads formulas.
 NO_LANGUAGES = ("osd", "equ")
 
 
@@ -57,7 +57,7 @@ def read_scanned(
         except UnreadableFileError as error:
             if error.code == "no_page":
                 break
-            # One page costs only itself.
+            # If one page fails, only its text is missing.
             text = ""
         if text:
             sections.append(Section(f"p. {number}", number, (), text))

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("paths", metavar="PATH", nargs="+", type=Path)
         parser.add_argument("--user", metavar="NAME", help="who adds them")
         parser.add_argument(
-            "--wait", action="store_true", help="read and index them before the command ends"
+            "--wait", action="store_true", help="wait until the files are read and indexed"
         )
 
     def handle(self, *args, **options) -> None:
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{added} files.")
 
     def _files(self, paths: list[Path]) -> Iterator[tuple[Path, str]]:
-        """Yield the files with their names; hidden ones in folders are left out."""
+        """Yield the files with their names. Hidden files in folders are left out."""
         for path in paths:
             if path.is_file():
                 yield path, path.name

@@ -1,4 +1,4 @@
-"""The pages of files: what the list and the viewer share."""
+"""The pages of files: code that the list and the viewer share."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class FileRow:
 
     @property
     def kind(self) -> str:
-        """Return the suffix of the name in capitals, which people know better than a type."""
+        """The suffix of the name in capitals, which users know better than a media type."""
         _stem, dot, suffix = self.document.name.rpartition(".")
         return suffix[:8].upper() if dot else ""
 
@@ -40,7 +40,7 @@ def search_query(request: HttpRequest) -> str:
 def search_files(
     member: Membership, query: str, document: File | None = None
 ) -> list[tuple[RecallResult, str]]:
-    """Return the passages that answer `query` best, with their pages."""
+    """Return the passages that best answer `query`, with the URLs of their pages."""
     scope = RecallScope(
         member.project,
         member.user,

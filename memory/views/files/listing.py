@@ -1,4 +1,4 @@
-"""The list of a project's files, with a form to add some."""
+"""The list of a project's files, with a form to add files."""
 
 from typing import Any
 from uuid import UUID
@@ -48,7 +48,7 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _add(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Add the files of the form: for a chat if it names one, else for the project."""
+    """Add the files of the form to the chat that it names, or by default to the project."""
     chat_session: Session | None = None
     if pk := request.POST.get("session"):
         chat_session = session_for_writing(request.user, _uuid(pk), slug=member.project.slug)

@@ -25,8 +25,8 @@ SECTIONS_PER_PAGE = 10
 
 @project_page()
 def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
-    """Show the text of a file, ten pages at a time; with `at`, those with the passage of this
-    number, which is marked. With `q`, list what is found in the file.
+    """Show the text of a file, ten pages at a time. `at` is the number of a passage: its pages are
+    shown, and the passage is marked. `q` lists the passages of the file that match.
     """
     document = access.file_for_reading(member.user, member.project, pk)
     revision = access.version_of(document, request.GET.get("version", ""))
@@ -94,7 +94,7 @@ def file_page_image(
 
 @project_page(get=(), post=WRITERS)
 def file_retry(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
-    """Have a file read again that could not be read."""
+    """Start another attempt to read a file that could not be read."""
     document = access.file_for_reading(member.user, member.project, pk)
     adding.retry(access.require_change(member, document))
     return redirect("files", member.project.slug)
@@ -103,7 +103,7 @@ def file_retry(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespon
 @login_required
 @require_GET
 def reply_file(request: HttpRequest, pk: UUID, number: int) -> HttpResponse:
-    """Lead to the passage that a reply cites as `[number]`."""
+    """Redirect to the passage that a reply cites as `[number]`."""
     message = message_for_reading(request.user, pk)
     member = membership(request.user, message.session.project.slug)
     passage = _cited(message, number)

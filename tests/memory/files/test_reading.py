@@ -192,6 +192,33 @@ def test_a_mail_with_an_attachment_and_a_mail_in_it(file):
     assert second.text.endswith("The forwarded text.")
 
 
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("test.docx", "docx", "python-docx was here too!"),
+        ("par-hyperlinks.docx", "docx", "the first one here, the second one, and the third"),
+        ("txt-text.pptx", "pptx", "Text run in table cell"),
+        # May be read, but not printed.
+        ("r6-owner-password.pdf", "pdf", "pdf encryption test"),
+        ("hidden_sheets.xlsx", "xlsx", "a | b"),
+        ("nested-table.html", "html", "column with nested table | column 2 | column 3"),
+    ],
+)
+def test_documents_of_other_programs(name, kind, text):
+    document = read_document(DATA / name, name)
+    assert document.kind == kind
+    assert any(text in section.text for section in document.sections)
+
+
+def test_a_document_with_a_password_is_refused():
+    with pytest.raises(UnreadableFileError) as error:
+        read_document(DATA / "r6-user-password.pdf")
+    assert error.value.code == "encrypted"
+
+
 @pytest.fixture
 def scan(file) -> Path:
     """A PDF with an image of text on its page."""

@@ -1,6 +1,6 @@
-"""The process that parses one file: confines itself, parses standard input, prints JSON.
+"""The process that parses one file: gives up its rights, parses standard input, prints JSON.
 
-`memory.files.reading.processes` starts it. Nothing of the file is read before it is confined.
+`memory.files.reading.processes` starts it. The file is read only after the rights were given up.
 """
 
 import io
@@ -28,12 +28,12 @@ PARSERS = {
     "text": "plain_text",
     "code": "plain_text",
 }
-# Before the result, so that an output that is cut off is not taken for one.
+# The number of digits of the length, which is printed first to detect output that was cut off.
 LENGTH_DIGITS = 12
 
 
 def main() -> None:
-    """Run the job of the first argument and print its result, or the code of the failure."""
+    """Run the job in the first argument. Print its result, or the code of the error."""
     job = json.loads(sys.argv[-1])
     try:
         module = import_module(f"memory.files.parsers.{PARSERS[job['kind']]}")
@@ -44,9 +44,9 @@ def main() -> None:
         result = _failure(error.code)
     except (MemoryError, RecursionError) as error:
         result = _failure("out_of_memory" if isinstance(error, MemoryError) else "damaged")
-    # Libraries raise any exception for damaged files.
+    # For damaged files, libraries raise exceptions of any type.
     except Exception as error:
-        # libxml2 has no error of its own for it.
+        # libxml2 has no separate exception for a lack of memory.
         out_of_memory = "memory" in str(error).lower()
         result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])
     sys.stdout.buffer.write(f"{len(result):0{LENGTH_DIGITS}d}".encode() + result)
@@ -72,7 +72,7 @@ def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
 
 
 def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
-    # Text without a title, such as Markdown, begins with a heading that is one.
+    # In text without a title, such as Markdown, the first heading is used as the title.
     headings = sections[0].headings if parsed.page_count is None else ()
     document = {
         "title": " ".join((parsed.title or "".join(headings[:1])).split())[:500],
@@ -100,7 +100,7 @@ def with_text(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _bounded(sections: Iterable[Section], most: int) -> Iterable[Section]:
-    """Raise `ParsingError` once the sections have more characters than `most`."""
+    """Raise `ParsingError` once the sections have more than `most` characters."""
     total = 0
     for section in sections:
         total += len(section.text) + sum(map(len, section.headings))

@@ -1,7 +1,7 @@
-"""Takes the rights of the process that parses a file: memory, time, files, network, programs.
+"""Confines the process that parses a file: memory, time, files, network, programs.
 
-Resource limits and an audit hook hold on every system, and `kernel.py` adds what Linux offers. The
-hook sees only what Python code does: libraries in C could evade it.
+Resource limits and an audit hook are used on every system. On Linux, `kernel.py` adds restrictions
+by the kernel. The audit hook only sees operations of Python code; libraries in C could evade it.
 """
 
 import os
@@ -24,9 +24,9 @@ _REFUSED = (
 
 
 def confine(memory_bytes: int, cpu_s: int) -> tuple[str, ...]:
-    """Limit this process for good; return what the kernel enforces besides resource limits.
+    """Restrict this process permanently. Return what the kernel enforces besides resource limits.
 
-    Afterwards it can read modules of Python and the files that are open, and nothing else.
+    Afterwards it can only read Python modules and files that are already open.
     """
     limit_resources(memory_bytes, cpu_s)
     folders = library_folders()
@@ -37,7 +37,7 @@ def confine(memory_bytes: int, cpu_s: int) -> tuple[str, ...]:
 
 
 def limit_resources(memory_bytes: int, cpu_s: int) -> None:
-    """Limit memory, processor time, and the files that this process writes or opens."""
+    """Limit memory, CPU time, and the files that this process can write or open."""
     for limit, most in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_s),
@@ -45,13 +45,15 @@ def limit_resources(memory_bytes: int, cpu_s: int) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
     ):
-        # The kernel sends SIGXCPU at the soft limit of time, and SIGKILL at the hard one.
+        # The kernel sends SIGXCPU at the soft time limit, and SIGKILL at the hard time limit.
         resource.setrlimit(limit, (most, most + (limit == resource.RLIMIT_CPU)))
     os.nice(NICENESS)
 
 
 def library_folders() -> tuple[str, ...]:
-    """Return the folders of Python's modules, and not that of Strata, where its data may be."""
+    """Return the folders of Python's modules, without Strata's folder, which may contain its
+    data.
+    """
     prefixes = (os.path.realpath(sys.prefix), os.path.realpath(sys.base_prefix))
     paths = dict.fromkeys(os.path.realpath(path) for path in sys.path if Path(path).exists())
     return tuple(path for path in paths if path.startswith(prefixes) and "python" in path)

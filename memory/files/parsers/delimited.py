@@ -1,4 +1,4 @@
-"""Parses tables of text: CSV and TSV."""
+"""Parses tables in text files: CSV and TSV."""
 
 import csv
 import io
@@ -15,13 +15,13 @@ SAMPLE_CHARS = 20_000
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
-    """Return the rows in sections that each begin with the header row."""
+    """Return the rows in sections. Each section begins with the header row."""
     text = decode(file.read())
     csv.field_size_limit(MAX_FIELD_CHARS)
     try:
         sections = list(_sections(text))
     except csv.Error:
-        # An unclosed quotation mark takes the rest of the file into one field.
+        # An unclosed quotation mark would put the rest of the file into one field.
         delimiter = _delimiter(text)
         rows = (line.split(delimiter) for line in text.split("\n"))
         sections = list(_as_sections(rows))
@@ -37,7 +37,7 @@ def _as_sections(rows: Iterable[list[str]]) -> Iterator[Section]:
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that the first lines have most evenly."""
+    """Return the delimiter that occurs most evenly in the first lines."""
     lines = [line for line in text[:SAMPLE_CHARS].split("\n")[:50] if line.strip()]
     counts = {it: [line.count(it) for line in lines] for it in DELIMITERS}
     return max(DELIMITERS, key=lambda it: (min(counts[it], default=0), sum(counts[it])))

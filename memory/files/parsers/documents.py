@@ -1,4 +1,4 @@
-"""What a parser returns: a document and its sections, or the reason why there is none."""
+"""The results of parsers: a document with its sections, or the reason why there is none."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from typing import BinaryIO
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document with a place of its own: a page, a slide, a sheet, a chapter.
+    """A part of a document that can be cited: a page, a slide, a sheet, a chapter.
 
-    `label` is what a citation shows ("p. 3", "Slide 2", "Sheet Budget", or nothing), `page` the
-    number of the page or slide, from 1. `headings` are those above the text, the outermost first.
+    `label` is the text of a citation ("p. 3", "Slide 2", "Sheet Budget") or empty. `page` is the
+    number of the page or slide, from 1. `headings` are the headings above the text, outermost
+    first.
     """
 
     label: str
@@ -37,7 +38,7 @@ class Document:
 
 @dataclass(frozen=True)
 class ParsingBounds:
-    """The bounds that parsers check themselves; `child.py` sets those of time and memory."""
+    """The limits that parsers check themselves. `child.py` sets the limits of time and memory."""
 
     max_pages: int
     max_text_chars: int
@@ -45,7 +46,7 @@ class ParsingBounds:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The result of a parser."""
+    """The result of parsing a file."""
 
     sections: Iterable[Section]
     title: str = ""
@@ -54,12 +55,12 @@ class Parsed:
 
 
 class ParsingError(Exception):
-    """The file cannot be read. `code` is one of those in `memory.files.reading.errors`."""
+    """The file cannot be read. `code` is one of the codes in `memory.files.reading.errors`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
 
 
-# Takes the file, its name and the bounds.
+# A function that parses a file. Its arguments are the file, its name and the limits.
 Parser = Callable[[BinaryIO, str, ParsingBounds], Parsed]

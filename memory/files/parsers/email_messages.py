@@ -1,4 +1,4 @@
-"""Parses mails: headers, text, and the names of attachments."""
+"""Parses emails: headers, text, and the names of attachments."""
 
 from collections.abc import Iterator
 from email import message_from_binary_file, policy
@@ -15,7 +15,7 @@ MAX_PARTS = 1_000
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
-    """Return a section for the mail, and one for each mail in it."""
+    """Return a section for the email, and a section for each email that is attached to it."""
     message = cast(EmailMessage, message_from_binary_file(file, policy=policy.default))
     parts = list(_parts(message))
     if len(parts) > MAX_PARTS:
@@ -45,13 +45,13 @@ def _sections(message: EmailMessage, above: tuple[str, ...]) -> Iterator[Section
 def _collect(
     part: EmailMessage, bodies: list[str], lines: list[str], inner: list[EmailMessage]
 ) -> None:
-    """Add the texts of `part`, its attachments' names, and the mails in it."""
+    """Add the texts of `part`, the names of its attachments, and the attached emails."""
     kind = part.get_content_type()
     if kind == "message/rfc822":
         inner.extend(_inside(part))
     elif kind == "multipart/alternative":
         parts = _inside(part)
-        # The plain text, else the best version, which is the last.
+        # The plain text, or else the last version, which is the best one.
         plain = [it for it in parts if it.get_content_type() == "text/plain" and _text(it).strip()]
         for chosen in plain[:1] or parts[-1:]:
             _collect(chosen, bodies, lines, inner)
@@ -68,7 +68,7 @@ def _collect(
 
 def _inside(part: EmailMessage) -> list[EmailMessage]:
     payload = part.get_payload()
-    # The payload of a damaged part is text.
+    # The payload of a damaged part is a string.
     return (
         [it for it in payload if isinstance(it, EmailMessage)] if isinstance(payload, list) else []
     )
@@ -89,7 +89,7 @@ def _text(part: EmailMessage) -> str:
 def _header(message: Message, name: str) -> str:
     try:
         value = str(message.get(name) or "")
-    # The parser of headers raises many kinds of errors for damaged ones.
+    # For damaged headers, the parser raises many kinds of exceptions.
     except Exception:
         raw = (text for key, text in message.raw_items() if key.lower() == name.lower())
         value = str(next(raw, ""))
@@ -100,7 +100,7 @@ def _file_name(part: EmailMessage) -> str:
     try:
         name = part.get_filename() or ""
         attached = part.get_content_disposition() == "attachment"
-    # As in `_header`.
+    # For the same reason as in `_header`.
     except Exception:
         return "unnamed"
     return " ".join(clean(name[:300]).split()) or ("unnamed" if attached else "")

@@ -46,7 +46,7 @@ def _sections(archive: ZipFile, package: etree._Element, folder: str) -> Iterato
         try:
             root = html.tree(read_part(archive, path))
         except (KeyError, ParsingError):
-            # A chapter that is missing or empty costs only itself.
+            # If a chapter is missing or empty, only that chapter is left out.
             continue
         for section in html.sections(root):
             headings = section.headings or tuple(filter(None, [titles.get(path, "")]))
@@ -54,7 +54,7 @@ def _sections(archive: ZipFile, package: etree._Element, folder: str) -> Iterato
 
 
 def _contents(archive: ZipFile, items: object, folder: str) -> dict[str, str]:
-    """Return the titles of chapters in the table of contents of EPUB 2."""
+    """Return the titles of chapters from the table of contents of EPUB 2."""
     titles: dict[str, str] = {}
     for item in items:  # type: ignore[attr-defined]
         if item.get("media-type") != "application/x-dtbncx+xml":

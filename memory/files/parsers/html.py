@@ -13,7 +13,7 @@ from memory.files.parsers.plain_text import decode
 _CHARSET = re.compile(
     rb"""(?:charset|encoding)\s{0,5}=\s{0,5}["']?\s{0,5}([A-Za-z0-9_.:-]{2,40})"""
 )
-# Encodings are declared in the first bytes. HTML, 4.2.5.4
+# The number of bytes at the beginning that may declare the encoding. HTML standard, 4.2.5.4
 CHARSET_WITHIN_BYTES = 4096
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 SKIPPED = frozenset("script style template noscript svg math iframe object select".split())
@@ -34,7 +34,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
 
 
 def tree(data: bytes) -> etree._Element:
-    """Parse HTML or XHTML of any quality, without any of the addresses in it."""
+    """Parse HTML or XHTML, even if it is malformed. No URL in it is loaded."""
     declared = _CHARSET.search(data[:CHARSET_WITHIN_BYTES])
     text = decode(data, declared[1].decode() if declared else "")
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True)
@@ -70,7 +70,7 @@ def sections(root: etree._Element) -> Iterator[Section]:
 
 
 class _Text:
-    """The text between two headings, as it grows."""
+    """Collects the text between two headings."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -78,7 +78,7 @@ class _Text:
         self.headings: list[tuple[int, str]] = []
         self.heading: list[str] | None = None
         self.pre = 0
-        # Whether each open row has a cell already.
+        # For each open row, whether it already has a cell.
         self.rows: list[bool] = []
 
     def start(self, tag: str) -> Iterator[Section]:
@@ -132,7 +132,7 @@ class _Text:
             self.line.append(_SPACES.sub(" ", text))
 
     def end_block(self, tag: str) -> None:
-        # Paragraphs in a cell stay in their row.
+        # Paragraphs in a cell do not begin a new line.
         if self.rows and tag != "tr":
             self.line.append(" ")
             return
@@ -151,7 +151,7 @@ class _Text:
         self.line = []
 
     def close(self) -> Iterator[Section]:
-        """Yield the section up to here."""
+        """Yield the section that ends here."""
         self.rows.clear()
         self.end_line()
         text = "\n".join(self.lines).strip("\n")

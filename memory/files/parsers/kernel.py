@@ -1,7 +1,7 @@
-"""Takes rights of this process by the Linux kernel: files by Landlock, system calls by seccomp.
+"""Restricts this process by the Linux kernel: files by Landlock, system calls by seccomp.
 
-Both hold for good, and for code in C as well as for Python. Neither needs privileges, and both work
-in containers.
+Both are permanent and apply to Python and to code in C. They need no privileges and work in
+containers.
 """
 
 import ctypes
@@ -16,18 +16,18 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 
-# include/uapi/linux/landlock.h. The same numbers on all machines.
+# Numbers of system calls from include/uapi/linux/landlock.h, the same on all architectures.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
 _READ_FILE, _READ_DIR, _EXECUTE = 1 << 2, 1 << 3, 1 << 0
-# The number of rights to files that each version knows, from version 1.
+# The number of file access rights in each version of Landlock, from version 1.
 _FILE_RIGHTS = (13, 14, 15, 15, 16)
-# Versions that know rights to TCP ports, and scopes for Unix sockets and signals.
+# The versions that added rights for TCP ports, and scopes for Unix sockets and signals.
 _WITH_NET, _WITH_SCOPES = 4, 6
 
-# Numbers of system calls on x86-64 and aarch64: sockets, new processes, programs, signals, other
-# processes' memory, and parts of the kernel that have had many faults.
+# The numbers of refused system calls on x86-64 and aarch64: sockets, new processes, programs,
+# signals, memory of other processes, and parts of the kernel that have had many vulnerabilities.
 _CALLS = {
     "socket": (41, 198),
     "connect": (42, 203),
@@ -62,18 +62,18 @@ _CALLS = {
     "execve": (59, 221),
     "execveat": (322, 281),
 }
-# include/uapi/linux/audit.h
+# The architectures in include/uapi/linux/audit.h.
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-# Calls of the x32 ABI, which has numbers of its own.
+# The bit that marks calls of the x32 ABI, which has other numbers.
 _X32_BIT = 0x40000000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # EPERM
 
 
 def restrict(readable: Iterable[str], programs: bool = False) -> tuple[str, ...]:
-    """Leave this process nothing but to read files below `readable`; return what the kernel does.
+    """Permit this process only to read files below `readable`. Return what the kernel enforces.
 
-    With `programs`, it may also start the programs there, in its place.
+    With `programs`, it may also replace itself by a program in these folders.
     """
     if sys.platform != "linux":
         return ()
@@ -124,7 +124,7 @@ def _restrict_calls(programs: bool) -> bool:
         for name, numbers in _CALLS.items()
         if not (programs and name.startswith("execve"))
     ]
-    # struct seccomp_data: the number of the call, then the machine.
+    # From struct seccomp_data: first the architecture (offset 4), then the number of the call.
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_RETURN, 0, 0, _REFUSE), (_LOAD, 0, 0, 0)]
     if column == 0:
         steps += [(_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, _REFUSE)]

@@ -1,4 +1,4 @@
-"""Parses Markdown: one section for each heading, with the text as it was written."""
+"""Parses Markdown: one section for each heading, with the unchanged source text."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MAX_HEADING_CHARS = 300
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
-    """Return a section for each heading. The title is that of the front matter."""
+    """Return a section for each heading. The title comes from the front matter."""
     front, lines = _front_matter(decode(file.read()).split("\n"))
     titles = (_FRONT_TITLE.match(line[:600]) for line in front)
     title = next((match[1].strip(" \"'") for match in titles if match), "")
@@ -23,7 +23,9 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
 
 
 def open_headings(above: list[tuple[int, str]], level: int, heading: str) -> list[tuple[int, str]]:
-    """Return the headings that hold after `heading`: those above of a higher level, and itself."""
+    """Return the headings that apply after `heading`: those of higher levels above it, and
+    itself.
+    """
     return [item for item in above if item[0] < level] + [(level, heading[:MAX_HEADING_CHARS])]
 
 
@@ -56,12 +58,12 @@ def _sections(lines: list[str]) -> Iterator[Section]:
 
 
 def _heading(line: str, body: list[str]) -> tuple[int, str]:
-    """Return level and text of the heading that `line` is or, for an underline, ends."""
+    """Return level and text of a heading: `line` itself, or the text that `line` underlines."""
     if match := _HEADING.match(line):
         return len(match[1]), line[match.end() :][:1200].strip().rstrip("#").rstrip()
     before = body[-1].strip() if body else ""
     if before and len(before) <= MAX_HEADING_CHARS and not before.startswith(("|", ">", "-", "*")):
-        # Underlines belong to a paragraph of one line.
+        # Only a paragraph of one line can be underlined.
         alone = len(body) == 1 or not body[-2].strip()
         if alone and (match := _UNDERLINE.match(line[:1200])):
             body.pop()

@@ -1,4 +1,4 @@
-"""Reads parts of zip files that hold documents."""
+"""Reads parts of documents that are zip files, such as Office documents."""
 
 from typing import BinaryIO
 from zipfile import BadZipFile, ZipFile
@@ -28,7 +28,7 @@ def read_part(archive: ZipFile, name: str) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Parse XML without entities and without anything that it refers to."""
+    """Parse XML. Entities are not expanded, and nothing that the XML refers to is loaded."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False
     )

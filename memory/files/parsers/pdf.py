@@ -1,4 +1,4 @@
-"""Parses PDFs page by page, and renders pages, with PDFium."""
+"""Parses PDFs page by page, and renders pages as images, with PDFium."""
 
 import ctypes
 import io
@@ -14,7 +14,7 @@ import pypdfium2.raw as pdfium
 from memory.files.parsers.documents import Parsed, ParsingBounds, ParsingError, Section
 from memory.files.parsers.plain_text import clean
 
-# PDFium marks a hyphen at the end of a line by one of these.
+# A hyphen at the end of a line. PDFium represents it by one of these characters.
 _HYPHEN = re.compile("[\x02\ufffe]\r?\n?")
 MAX_BOOKMARKS = 20_000
 MAX_BOOKMARK_DEPTH = 6
@@ -28,7 +28,7 @@ MAX_IMAGE_PIXELS = 16_000_000
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
-    """Return a section for each page with text, under the headings of the bookmarks."""
+    """Return a section for each page with text. Bookmarks become its headings."""
     pdf = _open(file)
     if len(pdf) > bounds.max_pages:
         raise ParsingError("too_many_pages")
@@ -63,7 +63,9 @@ def _has_images(pdf: pypdfium2.PdfDocument) -> bool:
 
 
 def render(file: BinaryIO, number: int, width: int) -> bytes:
-    """Return page `number` as a PNG that is `width` pixels wide, or smaller if it is very high."""
+    """Return page `number` as a PNG that is `width` pixels wide. Very high pages get smaller
+    images.
+    """
     pdf = _open(file)
     if number > len(pdf):
         raise ParsingError("no_page")
@@ -91,7 +93,7 @@ def _text(pdf: pypdfium2.PdfDocument, number: int) -> str:
     try:
         page = pdf[number - 1]
     except pypdfium2.PdfiumError:
-        # One damaged page costs only itself.
+        # If a page is damaged, only its text is missing.
         return ""
     text_page = page.get_textpage()
     text = clean(_HYPHEN.sub("", text_page.get_text_bounded()))
@@ -104,7 +106,7 @@ def _text(pdf: pypdfium2.PdfDocument, number: int) -> str:
 
 
 def _form_values(pdf: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> Iterator[str]:
-    """Yield the filled fields of a form, which are no part of the page's text."""
+    """Yield the filled-in fields of a form, which are not part of the page's text."""
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), MAX_FIELDS)):
         field = pdfium.FPDFPage_GetAnnot(page, index)
         if pdfium.FPDFAnnot_GetFormFieldType(pdf.formenv, field) in FIELDS_WITH_TEXT:
@@ -123,7 +125,7 @@ def _field_text(getter: Callable[..., int], pdf: pypdfium2.PdfDocument, field: o
 
 
 def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:
-    """Return the path of bookmarks that holds on each page."""
+    """Return, for each page, the path of bookmarks to which it belongs."""
     starts: dict[int, tuple[str, ...]] = {}
     path: list[str] = []
     for bookmark in islice(pdf.get_toc(max_depth=MAX_BOOKMARK_DEPTH), MAX_BOOKMARKS):
@@ -131,7 +133,7 @@ def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:
         index = target.get_index() if target else None
         path[bookmark.level :] = [" ".join(clean(bookmark.get_title()).split())[:300]]
         if index is not None:
-            # Of several on a page, the first names it best.
+            # If several bookmarks lead to a page, the first is used.
             starts.setdefault(index + 1, tuple(filter(None, path)))
     return dict(_continued(starts, len(pdf)))
 

@@ -1,4 +1,4 @@
-"""Parses plain text and source code, and decodes the text of other kinds."""
+"""Parses plain text and source code. Other parsers use it to decode text."""
 
 import codecs
 import re
@@ -16,9 +16,9 @@ _MARKS = (
 # Control characters other than tab, line feed and carriage return. PostgreSQL stores no NUL.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-# Bytes that decide about UTF-16 without a byte order mark.
+# The number of bytes that are examined to detect UTF-16 without a byte order mark.
 _SAMPLE_BYTES = 4096
-# Of this many bytes in characters beyond ASCII, one may be wrong.
+# At most one in this number of bytes of non-ASCII characters may be invalid in UTF-8.
 MAX_DAMAGED_PART = 20
 
 
@@ -28,15 +28,16 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
 
 
 def decode(data: bytes, declared: str = "") -> str:
-    """Decode text: by its byte order mark, as UTF-8, by the `declared` encoding, as Windows-1252.
+    """Decode text: by its byte order mark, or as UTF-8, in the `declared` encoding, or as
+    Windows-1252.
 
-    Any bytes have a result. Line ends become line feeds, and control characters are left out.
+    Any bytes can be decoded. Line ends become line feeds, and control characters are removed.
     """
     return clean(_decoded(data, declared))
 
 
 def clean(text: str) -> str:
-    """Return `text` with line feeds as line ends, and without control characters."""
+    """Return `text` with line feeds as line ends and without control characters."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATES.sub("\ufffd", text)
     return _CONTROLS.sub(lambda match: "\n" if match[0] == "\x0c" else "", text)
@@ -47,7 +48,7 @@ def _decoded(data: bytes, declared: str) -> str:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
     sample = data[:_SAMPLE_BYTES]
-    # Latin text in UTF-16 has a zero in every second byte.
+    # In UTF-16, every second byte of Latin text is zero.
     for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         half = sample[start::2]
         if half and half.count(0) > len(half) * 0.7:
@@ -59,7 +60,7 @@ def _decoded(data: bytes, declared: str) -> str:
             continue
     text = data.decode("utf-8", "replace")
     damaged, longer = text.count("\ufffd"), len(data) - len(text)
-    # UTF-8 that was cut or damaged in some places.
+    # Accept UTF-8 that is cut off or damaged in a few places.
     if damaged * MAX_DAMAGED_PART < longer:
         return text
     return data.decode("cp1252", "replace")

@@ -12,14 +12,14 @@ from memory.files.parsers.plain_text import clean
 from memory.files.parsers.tables import table_blocks
 
 MAX_SHEETS = 1_000
-# Excel has no more.
+# The maximum number of rows in Excel.
 MAX_ROWS = 2**20
-# Excel writes this number of digits.
+# The number of digits that Excel shows.
 DIGITS = 15
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
-    """Return the rows of each sheet in sections that each begin with the header row."""
+    """Return the rows of each sheet in sections. Each section begins with the header row."""
     try:
         workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
     except BadZipFile as error:
@@ -33,7 +33,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
 def _sections(sheets: Iterable[Any]) -> Iterator[Section]:
     for sheet in sheets:
         label = f"Sheet {clean(sheet.title)}"
-        # Programs write wrong dimensions.
+        # Some programs store wrong dimensions.
         sheet.reset_dimensions()
         rows = ([_value(cell) for cell in row] for row in sheet.iter_rows(max_row=MAX_ROWS))
         for block in table_blocks(rows):

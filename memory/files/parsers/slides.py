@@ -29,7 +29,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
         raise ParsingError("too_many_pages")
     sections = [_section(number, slide) for number, slide in enumerate(slides, start=1)]
     title = clean(presentation.core_properties.title or "")
-    # The title that programs give to a presentation without one.
+    # Ignore the default title of presentations without a title.
     title = "" if title.lower().startswith("powerpoint pr") else title
     return Parsed(sections, title=title, page_count=len(slides))
 
@@ -50,7 +50,7 @@ def _section(number: int, slide: Slide) -> Section:
 
 
 def _flat(shapes: Iterable[Any]) -> Iterator[Any]:
-    """Yield the shapes, and those in groups."""
+    """Yield the shapes, including shapes in groups."""
     for shape in shapes:
         if hasattr(shape, "shapes"):
             yield from _flat(shape.shapes)
@@ -73,7 +73,7 @@ def _lines(slide: Slide, shape: Any) -> Iterator[str]:
 
 
 def _chart_lines(shape: Any) -> Iterator[str]:
-    """Return the chart's title and values as a table."""
+    """Yield the title and the values of a chart as lines of a table."""
     chart = shape.chart
     if chart.has_title and chart.chart_title.has_text_frame:
         yield chart.chart_title.text_frame.text

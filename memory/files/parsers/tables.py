@@ -1,19 +1,19 @@
-"""Tables as text: one row a line, cells with a bar between them."""
+"""Tables as text: one line for each row, with bars between the cells."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-# A block of a table is about as long as a chunk of the search index, so that each chunk has the
-# header row.
+# The length of a block of a table in characters, about that of a chunk of the search index, so that
+# each chunk has the header row.
 BLOCK_CHARS = 1_500
-# Longer header rows are not repeated.
+# The maximum length of a header row that is repeated.
 MAX_HEADER_CHARS = 500
 MAX_CELL_CHARS = 20_000
-# A title and remarks may stand above the header row of a sheet.
+# The number of first rows that are searched for the header row. A title and notes may be above it.
 HEADER_WITHIN_ROWS = 5
 
 
 def table_blocks(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the table in blocks of lines. Each block begins with the header row, if there is one.
+    """Yield the table in blocks of lines. Each block begins with the header row if there is one.
 
     Empty rows, and empty cells at the end of a row, are left out.
     """
@@ -38,7 +38,7 @@ def table_blocks(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def row_text(row: Sequence[str]) -> str:
-    """Return the row as a line; nothing if all its cells are empty."""
+    """Return the row as a line; empty if all its cells are empty."""
     cells = [" ".join(cell[:MAX_CELL_CHARS].split()).replace(" | ", " / ") for cell in row]
     while cells and not cells[-1]:
         cells.pop()
@@ -46,7 +46,7 @@ def row_text(row: Sequence[str]) -> str:
 
 
 def _is_header(row: Sequence[str]) -> bool:
-    """Return whether the row has names only: at least two, no numbers, none twice."""
+    """Return whether the row contains only names: at least two, no numbers and no duplicates."""
     cells = [cell.strip() for cell in row if cell.strip()]
     return (
         len(cells) > 1

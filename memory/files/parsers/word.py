@@ -15,10 +15,10 @@ from memory.files.parsers.packages import parse_xml
 from memory.files.parsers.plain_text import clean
 from memory.files.parsers.tables import table_blocks
 
-# Names that Word stores whatever its language is.
+# Style names that Word stores in English in every language.
 _HEADING_STYLE = re.compile(r"heading (\d)", re.I)
 MAX_STYLE_DEPTH = 20
-# What is no text, or is deleted, or repeats other text (a drawing's version for old programs).
+# Elements that contain no text, deleted text, or a copy of other text for old programs.
 SKIPPED = frozenset(
     qn(tag)
     for tag in ("w:del", "w:moveFrom", "w:instrText", "w:delText", "w:pPr", "w:rPr", "w:sdtPr")
@@ -60,7 +60,7 @@ class _Walk:
         self.title = ""
 
     def blocks(self, parent: Any) -> None:
-        """Add the paragraphs and tables in `parent`, also those in content controls."""
+        """Add the paragraphs and tables in `parent`, including those in content controls."""
         for element in parent:
             if element.tag == PARAGRAPH:
                 self.paragraph(element)
@@ -106,7 +106,7 @@ class _Walk:
                 self.inline(child, pieces, boxes)
 
     def rows(self, table: Any) -> Iterator[list[str]]:
-        """Yield the cells' texts of each row. Tables in cells become text."""
+        """Yield the texts of the cells of each row. Tables inside cells become text."""
         for row in _children(table, ROW):
             yield [self.cell(cell) for cell in _children(row, CELL)]
 
@@ -120,7 +120,7 @@ class _Walk:
         return " ".join(texts)
 
     def close(self) -> None:
-        """End the section up to here."""
+        """End the current section."""
         lines = [*self.lines, *(["", *self.note_lines] if self.note_lines else [])]
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         if text or self.headings:
@@ -130,7 +130,7 @@ class _Walk:
 
 
 def _children(element: Any, tag: str) -> Iterator[Any]:
-    """Yield the children with `tag`, also those in content controls and insertions."""
+    """Yield the children with `tag`, including those in content controls and insertions."""
     for child in element:
         if child.tag == tag:
             yield child
@@ -144,14 +144,14 @@ def _style(paragraph: Any) -> str:
 
 
 def _outline_level(element: Any) -> int | None:
-    """Return the level of a heading; None for text. 10 is text: ECMA-376 17.3.1.20."""
+    """Return the level of a heading; None for text. Level 10 means text: ECMA-376 17.3.1.20."""
     level = element.find(f"{qn('w:pPr')}/{qn('w:outlineLvl')}")
     value = level.get(qn("w:val"), "") if level is not None else ""
     return int(value) + 1 if value in set("012345678") and value else None
 
 
 def _style_levels(document: Any) -> dict[str, int | None]:
-    """Return the heading level of each style by its id: 0 for the title, None for text."""
+    """Return the heading level of each style, by its id: 0 for the title, None for text."""
     styles = {style.get(qn("w:styleId"), ""): style for style in document.styles.element}
     return {key: _style_level(styles, style) for key, style in styles.items() if key}
 
@@ -177,7 +177,7 @@ def _notes(part: Any, kind: str) -> dict[str, str]:
     """Return the texts of footnotes or endnotes by their id."""
     try:
         root = parse_xml(part.part_related_by(RELATIONSHIPS[kind]).blob)
-    # The last two for notes that are not in the file.
+    # The last two occur for notes that are not in the file.
     except (KeyError, ValueError, AttributeError):
         return {}
     return {

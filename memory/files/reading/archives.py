@@ -1,4 +1,4 @@
-"""Zip files: the files in one, and the bounds of those that are documents."""
+"""Zip files: archives of files, and documents that are zip files, checked before unpacking."""
 
 import shutil
 import tempfile
@@ -12,7 +12,8 @@ from chat.importers.zip_files import check_files, is_visible, open_member, open_
 from memory.files.reading.errors import UnreadableFileError
 
 MAX_ARCHIVE_FILES = 10_000
-# What parsers read of a document. Images in it may have any ratio.
+# Suffixes of the parts of a document that parsers read. Other parts, such as images, are not
+# limited.
 READ_PARTS = (".xml", ".rels", ".opf", ".xhtml", ".html", ".htm", ".ncx")
 
 
@@ -26,7 +27,9 @@ def open_package(path: Path) -> Iterator[ZipFile]:
 
 
 def check_package(path: Path) -> None:
-    """Raise `UnreadableFileError` if a document in zip format would not unpack in bounded space."""
+    """Raise `UnreadableFileError` if a document that is a zip file would unpack to more than the
+    limits.
+    """
     with open_package(path) as archive:
         check_files([it for it in archive.infolist() if it.filename.lower().endswith(READ_PARTS)])
 
@@ -34,8 +37,9 @@ def check_package(path: Path) -> None:
 def expand_archive(path: Path) -> Iterator[tuple[str, Path]]:
     """Yield name and path of each file in the zip file at `path`.
 
-    Each path holds until the next is taken. Hidden files are left out; zip files inside are not
-    expanded. Raises `UnreadableFileError`, before the first file if the archive has no bounds.
+    A path is valid until the next file is requested. Hidden files are skipped, and zip files inside
+    are not unpacked. Raises `UnreadableFileError`, before the first file if the archive exceeds the
+    limits.
     """
     with open_package(path) as archive, tempfile.TemporaryDirectory() as folder:
         files = [info for info in archive.infolist() if is_visible(info)]

@@ -29,7 +29,7 @@ MESSAGES: dict[str, StrOrPromise] = {
     "timed_out": _("The file takes too long to read."),
     "out_of_memory": _("The file needs too much memory to read."),
 }
-# Reasons that are only worded differently.
+# The codes of reasons that share a code with another reason.
 _CODES = {"too_much_text": "too_large", "scanned": "no_text"}
 
 

@@ -9,10 +9,10 @@ class ReadingLimits:
 
     max_bytes: int = 50 * 2**20
     max_pages: int = 2_000
-    # All sections together. A page of a book has about 2,000 characters.
+    # For all sections together. A page of a book has about 2,000 characters.
     max_text_chars: int = 20_000_000
     memory_bytes: int = 400_000_000
-    # Processor time, with the start of the process.
+    # CPU time in seconds, including the start of the process.
     cpu_s: int = 25
     wall_s: int = 30
     # The time for all pages of a scanned document together, in seconds.

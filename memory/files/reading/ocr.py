@@ -30,7 +30,7 @@ def tesseract() -> tuple[str, str] | None:
     if program is None:
         return None
     listed = subprocess.run([program, "--list-langs"], capture_output=True, text=True, timeout=30)
-    # The first line is a title.
+    # Skip the first line, which is a heading.
     languages = [it for it in listed.stdout.split("\n")[1:] if it and it not in NO_LANGUAGES]
     return (program, "+".join(languages[:MAX_LANGUAGES])) if languages else None
 

@@ -1,4 +1,4 @@
-"""Starts the process that parses a file, and ends it at its limits."""
+"""Starts the process that parses a file, and ends it when it exceeds its limits."""
 
 import json
 import logging
@@ -19,26 +19,26 @@ from memory.files.reading.limits import ReadingLimits
 
 logger = logging.getLogger(__name__)
 
-# The folder of the package `memory`.
+# The folder that contains the package `memory`.
 ROOT = Path(__file__).resolve().parents[3]
-# In isolated mode (-I), Python reads neither the environment nor the current folder.
+# In isolated mode (-I), Python uses neither the environment variables nor the current folder.
 START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from memory.files.parsers.{module} import main; main()"
 )
 READ_BYTES = 2**18
-# The kernel counts kilobytes on Linux, and bytes on macOS.
+# The unit of ru_maxrss in bytes: kilobytes on Linux, bytes on macOS.
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-# JSON escapes and places, beside the text.
+# The maximum size of the output per character of text, including JSON escapes and labels.
 MAX_OUTPUT_BYTES_PER_CHAR = 4
-# A process that dies with this part of its memory in use ran out of it.
+# If a process dies while it uses at least this share of its memory limit, memory is the reason.
 FULL = 0.7
 
 
 def run_parser(
     path: Path, limits: ReadingLimits, *, kind: str, name: str = "", page: int = 0, width: int = 0
 ) -> bytes:
-    """Return what the parser of `kind` prints: JSON or, with `page`, an image.
+    """Return the output of the parser of `kind`: JSON or, with `page`, an image.
 
     Raises `UnreadableFileError`.
     """
@@ -81,7 +81,9 @@ def run_tesseract(image: IO[bytes], program: str, languages: str, limits: Readin
 def _run(
     module: str, job: dict[str, object], file: IO[bytes], limits: ReadingLimits
 ) -> tuple[bytes, str, int, int]:
-    """Run a module of `parsers`; return output, reason to stop it, exit status and peak memory."""
+    """Run a module of `parsers`. Return its output, why it was stopped, exit status and peak
+    memory.
+    """
     start = START.format(module=module)
     process = subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", "-c", start, str(ROOT), json.dumps(job)],
@@ -102,7 +104,7 @@ def _run(
 
 
 def _output(pipe: IO[bytes], limits: ReadingLimits) -> tuple[bytes, str]:
-    """Read to the end of the output; return it, or the reason to stop before."""
+    """Read the output to its end. Return it, and the reason if reading was stopped earlier."""
     deadline = time.monotonic() + limits.wall_s
     most = limits.max_text_chars * MAX_OUTPUT_BYTES_PER_CHAR
     pieces: list[bytes] = []
@@ -121,7 +123,7 @@ def _output(pipe: IO[bytes], limits: ReadingLimits) -> tuple[bytes, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """End the process and all that it started; return its exit status and peak memory."""
+    """End the process and its child processes. Return its exit status and peak memory."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     assert process.stdout is not None
@@ -132,13 +134,13 @@ def _end(process: subprocess.Popen[bytes]) -> tuple[int, int]:
 
 
 def _reason(output: bytes, status: int, used_bytes: int, limits: ReadingLimits) -> str:
-    """Return why there is no result, or nothing if there is one."""
+    """Return the reason why there is no result; empty if there is one."""
     if status == -signal.SIGXCPU:
         return "timed_out"
-    # The kernel counts the memory of this process for the new one, until it runs its program.
+    # Until the new process runs its program, the kernel reports this process's memory for it.
     ours = getrusage(RUSAGE_SELF).ru_maxrss * RSS_UNIT
     if output[:LENGTH_DIGITS] != f"{len(output) - LENGTH_DIGITS:0{LENGTH_DIGITS}d}".encode():
-        # Libraries in C end the process when there is no memory.
+        # Libraries in C end the process if memory cannot be allocated.
         full = used_bytes > max(FULL * limits.memory_bytes, ours)
         return "out_of_memory" if full else "damaged"
     if not output.startswith(b'{"error"', LENGTH_DIGITS):

@@ -1,4 +1,4 @@
-"""Recognises the kind of a file by its content. The name only tells kinds of text apart."""
+"""Recognises the type of a file by its content. The name only distinguishes types of text."""
 
 import codecs
 import re
@@ -29,10 +29,10 @@ MEDIA_TYPES = {
 SAMPLE_BYTES = 65_536
 MAX_COMMENTS = 20
 PDF_MAGIC = b"%PDF-"
-# Readers accept other bytes before it. PDF 2.0, Annex I
+# The number of first bytes that may contain the signature of a PDF. PDF 2.0, Annex I
 PDF_MAGIC_WITHIN = 1024
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-# Office files of before 2007, and encrypted ones of today.
+# The signature of Office files before 2007, and of encrypted Office files.
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 OLE_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 BINARY_MAGIC = (b"{\\rtf", b"%!PS", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"\x1f\x8b", b"BZh")
@@ -58,7 +58,7 @@ _MAIL_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,60}):([ \t]|$)")
 _MAIL_HEADERS = frozenset(
     "from to cc subject date received message-id mime-version return-path delivered-to".split()
 )
-# A mail has these at least.
+# The minimum number of these headers in an email.
 _MIN_MAIL_HEADERS = 3
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
@@ -106,14 +106,14 @@ def _zip_kind(archive: ZipFile) -> str:
 
 
 def _text(sample: bytes) -> str | None:
-    """Return the sample as text; None if it is none."""
+    """Return the sample as text; None if it is not text."""
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return sample.decode("utf-16", "replace")
     for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         half, other = sample[start::2], sample[1 - start :: 2]
         if half.count(0) > 0.7 * len(half) and not other.count(0):
             return sample.decode(encoding, "replace")
-    # Escape codes and form feeds are in logs; other control characters are in no text.
+    # Logs contain escape codes and form feeds. Text contains no other control characters.
     if len(_CONTROLS.findall(sample)) > len(sample) // 1000:
         return None
     return sample.decode("utf-8-sig", "replace")
@@ -132,7 +132,7 @@ def _text_kind(text: str, name: PurePosixPath) -> str:
     if kind == "email":
         return "text"
     if kind in ("csv", "tsv"):
-        # Spreadsheet programs write tabs and semicolons into files named .csv, too.
+        # Some programs write tabs or semicolons into files with the suffix .csv.
         return "tsv" if "\t" in text.partition("\n")[0] else "csv"
     if not kind:
         return "code" if text.startswith("#!") else _table_kind(text) or "text"
@@ -140,7 +140,7 @@ def _text_kind(text: str, name: PurePosixPath) -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return HTML from its first tag on. Programs write comments above it."""
+    """Return HTML from its first tag on, because comments may precede it."""
     text = text.lstrip()
     for _ in range(MAX_COMMENTS):
         if text.startswith("<!--"):
@@ -164,7 +164,7 @@ def _is_mail(text: str) -> bool:
 
 
 def _table_kind(text: str) -> str:
-    """Return the kind of table if each of the first lines has as many delimiters."""
+    """Return the type of table if all first lines have the same number of delimiters."""
     lines = [line for line in text.split("\n", 21)[:20] if line.strip()]
     for delimiter, kind in (("\t", "tsv"), (";", "csv"), (",", "csv")):
         counts = {line.count(delimiter) for line in lines}

@@ -1,4 +1,4 @@
-"""Reads a file in a process of its own, and renders a page."""
+"""Reads a file, or renders a page, in a separate process."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ MAX_IMAGE_WIDTH = 2_000
 
 
 def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -> Document:
-    """Return the text of the file at `path`. `name` only helps to tell kinds of text apart.
+    """Return the text of the file at `path`. `name` is only used to distinguish types of text.
 
     Takes up to `limits.wall_s` seconds. Raises `UnreadableFileError`.
     """
@@ -38,12 +38,13 @@ def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -
     try:
         return _document(kind, json.loads(output))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        # A file may have taken the parser over.
+        # Output of another form: the file may have taken control of the parser.
         raise unreadable("damaged", limits) from error
 
 
 def page_image(path: Path, page: int, width: int) -> bytes:
-    """Return page number `page`, from 1, of the PDF at `path` as a PNG of `width` pixels.
+    """Return the page with the number `page` (from 1) of the PDF at `path`, as a PNG of `width`
+    pixels.
 
     Raises `UnreadableFileError`.
     """
@@ -60,7 +61,7 @@ def page_image(path: Path, page: int, width: int) -> bytes:
 
 
 def _document(kind: str, fields: dict[str, Any]) -> Document:
-    """Return the document of a parser's output. Raises `TypeError` if it is of another form."""
+    """Return the document from a parser's output. Raises `TypeError` if it has another form."""
     return Document(
         media_type=MEDIA_TYPES[kind],
         kind=kind,

@@ -387,9 +387,9 @@ class TestRefusing:
             (
                 "messages.jsonl",
                 lambda data: data.replace(b'"seq": 2', b'"seq": 1', 1),
-                "contradicts",
+                "inconsistent",
             ),
-            ("entries.jsonl", lambda data: data.replace(b'"live"', b'"alive"', 1), "contradicts"),
+            ("entries.jsonl", lambda data: data.replace(b'"live"', b'"alive"', 1), "inconsistent"),
             ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
         ],
     )

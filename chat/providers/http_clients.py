@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.request import getproxies
 
 import httpx2
 from openai import AsyncOpenAI
@@ -17,6 +18,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_core import from_json
 
 from chat.providers.base import Delta, Thought
+from chat.providers.http_transport import AiohttpTransport
 from projects.core.outbound_http import OutboundError, check_url, trusted_certificates
 
 # The same time-outs as in pydantic-ai's own clients.
@@ -28,15 +30,18 @@ def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
     """Return a client for many concurrent streams in the running event loop.
 
     All clients share their TLS certificates, because loading these takes 20 ms. A guarded client
-    only sends requests to the public internet.
+    only sends requests to the public internet. If the environment names proxies, httpx2's own
+    connections use them, and deliver each piece of a stream at once.
     """
+    has_proxies = bool(getproxies().keys() - {"no"})
     return httpx2.AsyncClient(
         timeout=TIMEOUT,
         limits=LIMITS,
         verify=trusted_certificates(),
+        transport=None if has_proxies else AiohttpTransport(LIMITS),
         event_hooks={
             "request": [check_address] if is_guarded else [],
-            "response": [batch_events],
+            "response": [] if has_proxies else [batch_events],
         },
     )
 
@@ -99,8 +104,6 @@ class _RawCompletions(AsyncCompletions):
 # would add 9 ms.
 PAUSE_S = 0.02
 MAX_PAUSE_STREAMS = 25
-# How long the stream is read after a pause before the batch is delivered.
-READ_WINDOW_S = 0.002
 # The keys of text in a delta. Servers use different names.
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
@@ -200,18 +203,14 @@ async def batch_events(response: httpx2.Response) -> None:
 
 
 class BatchedEventStream(httpx2.AsyncByteStream):
-    """Wraps a stream of events. Its chunks are whole events, independent of the inner chunks."""
+    """Wraps a stream of events, each of whose chunks is everything that has arrived.
+
+    Its own chunks are whole events. Further events arrive while it pauses between two batches.
+    """
 
     def __init__(self, stream: httpx2.AsyncByteStream, channel: TextChannel | None = None) -> None:
         self._stream = stream
         self._channel = channel
-        self._chunks: list[bytes] = []
-        self._may_read = asyncio.Event()
-        self._may_read.set()
-        self._delivers = True
-        self._has_data = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
-        self._reader: asyncio.Task[None] | None = None
         self._events = self._batches()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -220,72 +219,39 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         return self._events
 
     async def _batches(self) -> AsyncIterator[bytes]:
-        self._reader = asyncio.create_task(self._read())
         _open_streams.add(self)
         rest, pauses = b"", False
-        while not self._reader.done() or self._chunks:
-            if pauses and not self._reader.done():
-                self._pause()
-            await self._has_data.wait()
-            if not self._reader.done():
-                self._has_data.clear()
-            *events, rest = EVENT_END.split(rest + b"".join(self._chunks))
-            self._chunks.clear()
-            for event in _merge(events):
-                pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
-                if self._channel is None:
-                    yield event.content + b"\n\n"
-                elif not self._channel.take(event):
-                    for ready in (*self._channel.events_before(event), event):
-                        yield ready.content + b"\n\n"
-        if self._channel is not None:
-            for ready in self._channel.events_before(None):
-                yield ready.content + b"\n\n"
-        if rest:
-            yield rest
-        await self._reader
-
-    async def _read(self) -> None:
         try:
             async for chunk in self._stream:
-                self._chunks.append(chunk)
-                self._notify()
-                await self._may_read.wait()
-        finally:
-            self._notify()
+                *events, rest = EVENT_END.split(rest + chunk)
+                for event in _merge(events):
+                    pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
+                    for ready in self._not_passed_on(event):
+                        yield ready.content + b"\n\n"
+                if pauses:
+                    await asyncio.sleep(PAUSE_S * min(len(_open_streams), MAX_PAUSE_STREAMS))
+        except httpx2.TransportError:
+            for ready in self._not_passed_on(None):
+                yield ready.content + b"\n\n"
+            if rest:
+                yield rest
+            raise
+        for ready in self._not_passed_on(None):
+            yield ready.content + b"\n\n"
+        if rest:
+            yield rest
 
-    # The pause uses timers instead of a sleep in `_batches`: the consumer iterates through a dozen
-    # iterators of the SDK and pydantic-ai, and each wake-up would run through all of them.
-
-    def _pause(self) -> None:
-        self._may_read.clear()
-        self._delivers = False
-        self._has_data.clear()
-        loop = asyncio.get_running_loop()
-        pause = PAUSE_S * min(len(_open_streams), MAX_PAUSE_STREAMS)
-        self._timer = loop.call_later(pause, self._resume_reading)
-
-    def _resume_reading(self) -> None:
-        self._may_read.set()
-        self._timer = asyncio.get_running_loop().call_later(READ_WINDOW_S, self._deliver)
-
-    def _deliver(self) -> None:
-        self._delivers = True
-        if self._chunks or (self._reader and self._reader.done()):
-            self._has_data.set()
-
-    def _notify(self) -> None:
-        if self._delivers:
-            self._has_data.set()
+    def _not_passed_on(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
+        """Return the events to interpret now that `event` has arrived, None at the end."""
+        ending = [] if event is None else [event]
+        if self._channel is None:
+            return ending
+        if event is not None and self._channel.take(event):
+            return []
+        return [*self._channel.events_before(event), *ending]
 
     async def aclose(self) -> None:
         _open_streams.discard(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._reader is not None:
-            self._reader.cancel()
-            # Ignore its error, because the consumer has disconnected.
-            await asyncio.gather(self._reader, return_exceptions=True)
         await self._stream.aclose()
 
 

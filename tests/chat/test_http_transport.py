@@ -1,0 +1,179 @@
+"""Connections to model servers: each failure is one of httpx2's, and nothing is left open."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from chat.providers.http_clients import LIMITS, new_http_client
+from chat.providers.http_transport import AiohttpTransport
+
+Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Twice: a\r\nX-Twice: b\r\n\r\nok"
+
+
+@asynccontextmanager
+async def served(server: Server) -> AsyncIterator[tuple[httpx2.AsyncClient, str]]:
+    """A client and the address of a server that runs `server` for each connection."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await server(reader, writer)
+        finally:
+            writer.close()
+
+    listening = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    async with httpx2.AsyncClient(transport=AiohttpTransport(LIMITS), timeout=5) as client:
+        yield client, f"http://127.0.0.1:{port}/v1"
+    listening.close()
+
+
+def answer(content: bytes, received: list[bytes] | None = None) -> Server:
+    """A server that answers each request of a connection with `content`, and then closes it if that
+    is not a whole response.
+    """
+
+    async def server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            if received is not None:
+                received.append(head)
+            writer.write(content)
+            await writer.drain()
+            if content != WHOLE:
+                return
+
+    return server
+
+
+def request(server: Server, **options: object) -> httpx2.Response:
+    async def run() -> httpx2.Response:
+        async with served(server) as (client, url):
+            return await client.get(url, **options)  # type: ignore[arg-type]
+
+    return asyncio.run(run())
+
+
+def test_a_request_has_the_headers_of_the_client_and_no_others():
+    received: list[bytes] = []
+    response = request(answer(WHOLE, received), headers={"User-Agent": "Strata", "X-A": "b"})
+    assert (response.status_code, response.content) == (200, b"ok")
+    assert response.headers.get_list("x-twice") == ["a", "b"]
+    [head] = received
+    names = [line.partition(b":")[0].lower() for line in head.splitlines()[1:-1]]
+    assert sorted(names) == sorted(
+        [b"host", b"accept", b"accept-encoding", b"connection", b"user-agent", b"x-a"]
+    )
+    assert b"User-Agent: Strata" in head
+
+
+def test_a_connection_is_used_again():
+    connections = []
+
+    async def server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await answer(WHOLE)(reader, writer)
+
+    async def run() -> None:
+        async with served(server) as (client, url):
+            for _ in range(3):
+                assert (await client.post(url, json={"stream": True})).content == b"ok"
+
+    asyncio.run(run())
+    assert len(connections) == 1
+
+
+def test_a_redirect_is_not_followed():
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n"
+    assert request(answer(moved)).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", httpx2.RemoteProtocolError),
+        (b"nonsense\r\n\r\n", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", httpx2.RemoteProtocolError),
+    ],
+)
+def test_a_broken_answer_is_an_error_of_the_server(content, error):
+    with pytest.raises(error):
+        request(answer(content))
+
+
+def test_a_server_that_is_silent_is_given_up():
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    with pytest.raises(httpx2.ReadTimeout):
+        request(silent, timeout=httpx2.Timeout(5, read=0.05))
+
+
+def test_nobody_listens():
+    async def run() -> None:
+        async with served(answer(WHOLE)) as (client, url):
+            pass
+        async with new_http_client() as client:
+            await client.get(url)
+
+    with pytest.raises(httpx2.ConnectError):
+        asyncio.run(run())
+
+
+def test_a_server_without_tls_is_no_https_server():
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(WHOLE)
+
+    async def run() -> None:
+        async with served(plain) as (client, url):
+            await client.get(url.replace("http:", "https:"))
+
+    with pytest.raises(httpx2.ConnectError):
+        asyncio.run(run())
+
+
+def test_a_reader_that_leaves_closes_the_connection():
+    async def run() -> bool:
+        left = asyncio.Event()
+
+        async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            writer.write(b"data: 1\n\n")
+            await reader.read()
+            left.set()
+
+        async with served(endless) as (client, url):
+            async with client.stream("GET", url) as response:
+                assert await anext(response.aiter_raw()) == b"data: 1\n\n"
+            async with asyncio.timeout(5):
+                await left.wait()
+        return left.is_set()
+
+    assert asyncio.run(run())
+
+
+def test_proxies_of_the_environment_are_used(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    client = new_http_client()
+    assert not isinstance(client._transport, AiohttpTransport)
+    assert not client.event_hooks["response"]
+
+
+def test_connections_end_silently_with_their_event_loop(caplog):
+    clients = []
+
+    async def run() -> None:
+        async with served(answer(WHOLE)) as (_, url):
+            clients.append(new_http_client())
+            assert (await clients[0].get(url)).content == b"ok"
+
+    asyncio.run(run())
+    clients.clear()
+    gc.collect()
+    assert "Unclosed" not in caplog.text

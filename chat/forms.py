@@ -19,7 +19,7 @@ from chat.conversations.sessions import (
     delete_session,
     update_session,
 )
-from chat.models import Message, Session, Visibility
+from chat.models import Message, SavedPrompt, Session, Visibility
 from projects.core.errors import InvalidInputError
 
 EMPTY_TEXT = _("Enter some text.")
@@ -269,3 +269,10 @@ class SessionActionsForm(forms.Form):
     def changes(self) -> dict[str, Any]:
         """Return the submitted fields for `update_session`."""
         return {name: value for name, value in self.cleaned_data.items() if name in self.data}
+
+
+class SavedPromptForm(forms.ModelForm):
+    class Meta:
+        model = SavedPrompt
+        fields = ("name", "text")
+        widgets = {"text": forms.Textarea(attrs={"rows": 6, "data-autogrow": True})}

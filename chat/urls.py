@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from chat.views import attachments, bulk, imports, messages, notes, providers, sessions, sharing
+from chat.views import (
+    attachments,
+    bulk,
+    imports,
+    messages,
+    notes,
+    providers,
+    saved_prompts,
+    sessions,
+    sharing,
+)
 
 urlpatterns = [
     path("models/", providers.model_page, name="models"),
@@ -44,6 +54,12 @@ urlpatterns = [
     path("projects/<slug:slug>/chats/<uuid:pk>/restore/", sessions.restore, name="session-restore"),
     path("projects/<slug:slug>/chats/<uuid:pk>/export/", imports.export, name="session-export"),
     path("projects/<slug:slug>/notes/", notes.notes_page, name="notes"),
+    path("projects/<slug:slug>/prompts/", saved_prompts.prompt_list, name="saved-prompts"),
+    path(
+        "projects/<slug:slug>/prompts/<uuid:pk>/",
+        saved_prompts.prompt_file,
+        name="saved-prompt-file",
+    ),
     path("projects/<slug:slug>/imports/", imports.imports_page, name="imports"),
     path("messages/<uuid:pk>/edit/", messages.edit, name="message-edit"),
     path("messages/<uuid:pk>/rerun/", messages.rerun, name="message-rerun"),

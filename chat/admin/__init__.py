@@ -16,6 +16,7 @@ from chat.models import (
     ModelPrice,
     ModelProvider,
     Reaction,
+    SavedPrompt,
     Seen,
     Session,
 )
@@ -196,3 +197,14 @@ class ModelPriceAdmin(admin.ModelAdmin):
 
     list_display = ("model", "input_price", "cached_price", "output_price")
     search_fields = ("model",)
+
+
+@admin.register(SavedPrompt)
+class SavedPromptAdmin(ReadOnlyAdmin):
+    """Saved prompts without their texts, which may be private."""
+
+    list_display = ("name", "project", "user", "written_by", "updated_at")
+    list_select_related = ("project", "user", "written_by")
+    date_hierarchy = "updated_at"
+    search_fields = ("name", "project__slug", "user__username")
+    fields = list_display

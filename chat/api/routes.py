@@ -2,12 +2,22 @@
 
 from django.urls import path
 
-from chat.api import attachments, imports, messages, notes, sessions
+from chat.api import attachments, imports, messages, notes, saved_prompts, sessions
 
 urlpatterns = [
     path("projects/<slug:slug>/sessions/", sessions.SessionListView.as_view(), name="api-sessions"),
     path("projects/<slug:slug>/notes/", notes.NoteListView.as_view(), name="api-notes"),
     path("projects/<slug:slug>/notes/<uuid:pk>/", notes.NoteDetailView.as_view(), name="api-note"),
+    path(
+        "projects/<slug:slug>/prompts/",
+        saved_prompts.SavedPromptListView.as_view(),
+        name="api-saved-prompts",
+    ),
+    path(
+        "projects/<slug:slug>/prompts/<uuid:pk>/",
+        saved_prompts.SavedPromptDetailView.as_view(),
+        name="api-saved-prompt",
+    ),
     path("sessions/<uuid:pk>/", sessions.SessionDetailView.as_view(), name="api-session"),
     path("sessions/<uuid:pk>/restore/", sessions.RestoreView.as_view(), name="api-restore"),
     path("sessions/<uuid:pk>/close/", sessions.CloseView.as_view(), name="api-close"),

@@ -11,6 +11,7 @@ from chat.models.messages import (
     display_name,
 )
 from chat.models.providers import ModelProvider, ProviderKind
+from chat.models.saved_prompts import SavedPrompt
 from chat.models.sessions import (
     ReasoningEffort,
     Seen,
@@ -40,6 +41,7 @@ __all__ = [
     "Reaction",
     "ReasoningEffort",
     "Role",
+    "SavedPrompt",
     "Seen",
     "Session",
     "SessionKind",

@@ -22,6 +22,7 @@ from chat.models import (
     MessageRevision,
     Reaction,
     Role,
+    SavedPrompt,
     Session,
     Status,
 )
@@ -87,6 +88,14 @@ def remove_reactions(project: Project, deletions: DeletionSet) -> int:
     if deletions.user:
         removed = delete(Reaction.objects.filter(project=project, user=deletions.user))
     return removed + delete_of_messages(Reaction, deletions)
+
+
+def remove_saved_prompts(project: Project, deletions: DeletionSet) -> int:
+    """Delete the prompts of a forgotten user, and those of the project that the user wrote."""
+    if not deletions.user:
+        return 0
+    own = Q(user=deletions.user) | Q(user=None, written_by=deletions.user)
+    return delete(project.saved_prompts.filter(own))
 
 
 def remove_messages(project: Project, deletions: DeletionSet) -> int:
@@ -247,6 +256,7 @@ STORES = (
         {Block: ("name", "content")},
         lambda project, deletions: delete(project.blocks.filter(pk__in=deletions.blocks)),
     ),
+    TextStore("saved_prompts", {SavedPrompt: ("name", "text")}, remove_saved_prompts),
     # Deleting a version also deletes its chunks. They are already deleted above, to be counted.
     TextStore(
         "files",

@@ -18,7 +18,7 @@ from django.db.models import Model
 from chat.attachments import images
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
-from chat.models import Attachment, Message, Session
+from chat.models import Attachment, Message, SavedPrompt, Session
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
 from memory.models import (
@@ -75,7 +75,7 @@ def import_project(
     check_archive(archive)
     with database_errors_refused(), files_removed_on_error() as files, transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        for model in (Session, Entry, Block, Fact, File):
+        for model in (Session, Entry, Block, Fact, File, SavedPrompt):
             if model._default_manager.filter(project=project).exists():
                 raise ImportRejectedError(
                     "A project export can only be imported into an empty project: create a new one."

@@ -13,6 +13,7 @@ from chat.models import (
     Message,
     MessageRevision,
     Reaction,
+    SavedPrompt,
     Session,
     Visibility,
 )
@@ -201,6 +202,12 @@ TABLES = (
         ("id",),
     ),
     ExportTable("blocks", Block, lambda scope: scope.own(Block.objects.all()), owners=("user",)),
+    ExportTable(
+        "saved_prompts",
+        SavedPrompt,
+        lambda scope: scope.own(SavedPrompt.objects.all()),
+        owners=("user",),
+    ),
     ExportTable("facts", Fact, ExportScope.facts, owners=("user",)),
     ExportTable("fact_sources", FactSource, ExportScope.fact_sources),
     ExportTable("files", File, ExportScope.files, added_later=True),

@@ -52,6 +52,7 @@ MEMORY_PAGES = (
 PROJECT_PAGES = (
     NavigationItem("overview", _("Overview"), "M4 20V10M10 20V4M16 20v-7M21 20H3"),
     NavigationItem("memory-activity", _("Activity"), "M3 12h4l3-8 4 16 3-8h4"),
+    NavigationItem("saved-prompts", _("Prompts"), "M5 4h14v13H9l-4 4zM14 7l-4 7"),
     NavigationItem("costs", _("Costs"), "M12 3v18M16 7q-8-4-8 1t8 4-8 5"),
     NavigationItem("imports", _("Imports"), "M12 3v11M8 10l4 4 4-4M4 16v4h16v-4", for_writers=True),
     NavigationItem(

@@ -1,12 +1,15 @@
 // The composer: Enter sends, Shift+Enter starts a new line, the text box grows with its text.
 import { draftOf } from "./drafts.js";
 import { imageUploads } from "./image-uploads.js";
+import { initPromptPicker } from "./prompt-picker.js";
 import { SendError, isSending, send, stopLatest } from "./replies.js";
 
 export function initComposer(form) {
   const box = form.querySelector("textarea");
   const images = imageUploads(form);
   const draft = draftOf(form.dataset.draft);
+  // First, so that it takes the keys of its list.
+  initPromptPicker(form);
 
   box.addEventListener("keydown", (event) => {
     // While an input method composes, Enter belongs to it (229: the same, in older Safari).

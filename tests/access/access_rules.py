@@ -121,6 +121,10 @@ API = {
     "api-activity": read(),
     "api-usage": read(),
     "api-own-usage": Door({"GET": USERS}),
+    "api-saved-prompts": Door(
+        {"GET": MEMBERS, "POST": WRITERS}, sent={"name": "report", "text": "Report {{week}}."}
+    ),
+    "api-saved-prompt": Door({"GET": MEMBERS, "DELETE": WRITERS}),
     "api-limits": Door({"GET": MEMBERS, "PUT": OWNERS}, sent={"tokens_per_day": 1_000_000}),
     # Who writes has their own words forgotten here, too.
     "api-forget": Door({"POST": OWNERS}, sent={"before": "2020-01-01T00:00:00Z"}),
@@ -273,6 +277,10 @@ PAGES = {
     "knowledge": write(),
     "overview": read(),
     "costs": Door({"GET": MEMBERS, "POST": OWNERS}),
+    "saved-prompts": Door(
+        {"GET": MEMBERS, "POST": WRITERS}, sent={"name": "report", "text": "Report {{week}}."}
+    ),
+    "saved-prompt-file": read(),
     "own-costs": Door({"GET": USERS}),
     "server-costs": Door({"GET": ADMINISTRATORS}),
     "jump": read(),

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat import attachments
-from chat.conversations import notes
+from chat.conversations import notes, saved_prompts
 from chat.conversations.messages import post_message
 from chat.models import Import, Session
 from memory import blocks, facts
@@ -44,6 +44,7 @@ NAMED_BEFORE = {
     "files": "file",
     "members": "member",
     "tokens": "token",
+    "prompts": "saved_prompt",
     "webhooks": "webhook",
     "invitations": "invitation",
 }
@@ -128,6 +129,9 @@ class World(SimpleNamespace):
         self.reply.receipt["sections"] = [{"name": "files", "tokens": 1, "items": [item]}]
         self.reply.save(update_fields=["receipt"])
         self.first = SimpleNamespace(pk=1)
+        self.saved_prompt = saved_prompts.put(
+            self.project, None, "weekly", "Report {{week}}.", self.owner
+        )
         self.block = blocks.put(self.project, None, "persona", "Be brief.", self.owner)
 
     def address(self, route: Route, values: dict[str, str]) -> str:

@@ -33,6 +33,7 @@ def addresses(server: Server, slug: str) -> Mapping[str, str]:
         "account-confirm": "/accounts/factors/app/",
         "sign-out": "/accounts/logout/",
         "overview": f"{project}/overview/",
+        "prompts": f"{project}/prompts/",
         "costs": f"{project}/costs/",
         "own-costs": "/costs/",
         "server-costs": "/costs/server/",

@@ -25,6 +25,7 @@ from chat.models import (
     ModelProvider,
     Reaction,
     Role,
+    SavedPrompt,
     Session,
 )
 from memory import facts
@@ -157,6 +158,9 @@ def _things(project: Project, user: Any) -> None:
         facts.create_fact(member, statement)
         Call.objects.create(project=project, kind="summary", model="x", outcome="x")
         _file(project, user, number)
+    SavedPrompt.objects.bulk_create(
+        SavedPrompt(project=project, name=f"p{number}", text="x") for number in range(ROWS)
+    )
     Block.objects.bulk_create(
         Block(project=project, name=f"b{number}", content="x", position=number, tokens=1)
         for number in range(ROWS)

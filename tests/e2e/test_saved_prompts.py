@@ -1,0 +1,33 @@
+"""A slash in an empty composer opens the saved prompts; all of it works with the keyboard."""
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import created
+
+
+def test_a_saved_prompt_is_chosen_and_filled_in_by_keyboard(page, server):
+    slug = created(server)["slug"]
+    for name, text in (("weekly", "Report {{week}} for {{customer}}."), ("hello", "Say hello.")):
+        body = {"name": name, "text": text, "scope": "project"}
+        server.api("POST", f"projects/{slug}/prompts/", body)
+    server.model.say("Noted.")
+    page.goto(f"/projects/{slug}/")
+    box = page.get_by_label("Message", exact=True)
+    options = page.get_by_role("listbox", name="Prompts").get_by_role("option")
+    box.press_sequentially("/")
+    expect(options).to_have_count(2)
+    expect(options.first).to_contain_text("/hello")
+    box.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    box.press("Escape")
+    expect(options).to_have_count(0)
+    box.press_sequentially("we")
+    expect(options).to_have_count(1)
+    box.press("Enter")
+    expect(box).to_have_value("Report {{week}} for {{customer}}.")
+    page.keyboard.type("12")
+    box.press("Tab")
+    page.keyboard.type("Ana")
+    expect(box).to_have_value("Report 12 for Ana.")
+    box.press("Enter")
+    expect(page.locator(".turn").first).to_contain_text("Report 12 for Ana.")

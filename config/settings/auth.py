@@ -70,6 +70,15 @@ class AccountVariables(Variables):
         "on or off",
         "Whether the provider admits people without an account or an invitation.",
     )
+    oidc_groups_claim: str = var(
+        "STRATA_OIDC_GROUPS_CLAIM",
+        "",
+        "the name of a claim",
+        "The claim that lists a user's groups. At sign-in, the user joins and leaves the groups of "
+        "the server that have a spending limit and give no permissions.",
+        shown_default="none",
+        example="groups",
+    )
 
 
 _env = load(AccountVariables)
@@ -86,6 +95,7 @@ OIDC_ISSUER = _env.oidc_issuer.rstrip("/")
 OIDC_NAME = _env.oidc_name
 # Whether new users of the provider may sign in without an invitation.
 OIDC_SIGNUP = _env.oidc_signup
+OIDC_GROUPS_CLAIM = _env.oidc_groups_claim
 _oidc_client = {"client_id": _env.oidc_client_id, "secret": _env.oidc_client_secret}
 
 AUTH_PASSWORD_VALIDATORS = [

@@ -1,8 +1,10 @@
 """Sign-in with the OpenID Connect provider in the server's settings."""
 
 import logging
+from typing import Any
 
 from allauth.account.models import EmailAddress
+from allauth.account.signals import user_logged_in
 from allauth.decorators import rate_limit
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.helpers import render_authentication_error
@@ -14,16 +16,22 @@ from allauth.socialaccount.providers.oauth2.views import (
 )
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.dispatch import receiver
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from requests import RequestException
 
 from projects.accounts.adapter import admit_pending
+from projects.models import SpendingLimit
 
 log = logging.getLogger(__name__)
+
+# Names of groups in a claim; further names are not read.
+MAX_GROUPS = 500
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
@@ -64,6 +72,27 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
                 # If there was a sign-up form, saving it has already admitted the user.
                 admit_pending(request, user)
         return user
+
+
+@receiver(user_logged_in)
+def update_groups(user: Any, sociallogin: SocialLogin | None = None, **kwargs: object) -> None:
+    """Let a user who signed in through the provider join and leave groups, as its claim says.
+
+    Only groups with a spending limit and without permissions follow the claim, so that a provider
+    cannot make anybody an administrator.
+    """
+    claim = settings.OIDC_GROUPS_CLAIM
+    if sociallogin is None or not claim:
+        return
+    names: set[str] = set()
+    for claims in sociallogin.account.extra_data.values():
+        value = claims.get(claim) if isinstance(claims, dict) else None
+        if isinstance(value, list):
+            names |= {name for name in value[:MAX_GROUPS] if isinstance(name, str)}
+    limits = SpendingLimit.objects.exclude(group=None).values("group")
+    groups = Group.objects.filter(pk__in=limits, permissions=None)
+    user.groups.remove(*groups.exclude(name__in=names))
+    user.groups.add(*groups.filter(name__in=names))
 
 
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):

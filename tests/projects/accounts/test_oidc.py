@@ -11,10 +11,11 @@ import requests
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.utils import timezone
 
-from projects.models import Invitation
+from projects.models import Invitation, SpendingLimit
 from tests.oidc_provider import CLIENT, SECRET, Provider
 
 pytestmark = pytest.mark.django_db
@@ -217,3 +218,27 @@ def test_a_user_without_a_password_stays_connected(client, provider, settings):
     answer = client.post(CONNECTIONS, {"account": account.pk})
     assert "Set a password first" in answer.content.decode()
     assert SocialAccount.objects.exists()
+
+
+def test_groups_with_limits_follow_the_providers_claim(client, provider, settings, owner):
+    settings.OIDC_GROUPS_CLAIM = "groups"
+    interns, sales, local = (Group.objects.create(name=n) for n in ("interns", "sales", "local"))
+    admins = Group.objects.create(name="admins")
+    admins.permissions.add(Permission.objects.first())
+    for group in (interns, sales, admins):
+        SpendingLimit.objects.create(group=group, tokens_per_day=5)
+    owner.groups.add(sales, local)
+    known(owner)
+    provider.person |= {"groups": ["interns", "admins", "local", "unknown", 7]}
+    come(client)
+    # `local` has no limit and `admins` gives permissions: both stay as they were.
+    assert set(owner.groups.all()) == {interns, local}
+
+
+def test_without_the_setting_no_group_changes(client, provider, settings, owner):
+    interns = Group.objects.create(name="interns")
+    SpendingLimit.objects.create(group=interns, tokens_per_day=5)
+    known(owner)
+    provider.person |= {"groups": ["interns"]}
+    come(client)
+    assert not owner.groups.exists()

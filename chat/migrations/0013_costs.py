@@ -118,25 +118,6 @@ class Migration(migrations.Migration):
             models.DecimalField(blank=True, decimal_places=6, max_digits=12, null=True),
         ),
         migrations.AddField("Call", "reserved_until", models.DateTimeField(blank=True, null=True)),
-        migrations.AddIndex(
-            "Call", models.Index(fields=["user", "started_at"], name="call_of_user")
-        ),
-        migrations.AddIndex(
-            "Call",
-            models.Index(
-                condition=models.Q(("token_id__isnull", False)),
-                fields=["token_id", "started_at"],
-                name="call_of_token",
-            ),
-        ),
-        migrations.AddIndex(
-            "Call",
-            models.Index(
-                condition=models.Q(("outcome", "")),
-                fields=["reserved_until"],
-                name="call_reserved",
-            ),
-        ),
         migrations.CreateModel(
             name="ModelPrice",
             fields=[

@@ -69,7 +69,10 @@ class Reader:
             (self.folder / name).symlink_to(target)
 
     def follow(self, page: str) -> int:
-        """Does all of it, and returns how many examples were run. Raises AssertionError."""
+        """Does all of it, and returns how many examples were run or parsed.
+
+        Raises AssertionError.
+        """
         count, printed = 0, None
         for example in examples(page):
             where = f"{self.name}:{example.line}"
@@ -78,6 +81,7 @@ class Reader:
                 count += 1
             elif example.language == "yaml":
                 yaml.safe_load(example.text)
+                count += 1
             elif example.language in PRINTED:
                 self._compare(example, printed, where)
                 printed = None

@@ -119,7 +119,7 @@ def test_an_answer_becomes_bullets(answer, expected):
         ("[" * 30_000, "broken JSON"),
         ('{"budget": 900}', "without a text"),
         ("{}", "without a text"),
-        ('{"name": "send_mail", "arguments": {"to": "Ana"}}', "call of a tool"),
+        ('{"name": "send_mail", "arguments": {"to": "Ana"}}', "a tool call"),
     ],
 )
 def test_an_answer_without_a_summary_is_refused_with_the_reason(answer, reason):

@@ -104,8 +104,8 @@ def claim(rows: LeasedQuerySet, pk: UUID) -> Lease | None:
     """Return a lease on the row `pk`, or None if it is not among `rows` or is already leased."""
     holder = uuid4()
     with transaction.atomic():
-        # Lock the row before reading it: an UPDATE with a join that had to wait would not check the
-        # joined rows again.
+        # Lock the row with a separate SELECT: if an UPDATE with a join waits for the lock,
+        # PostgreSQL does not check the joined rows again after that.
         free = rows.filter(pk=pk).unleased().select_for_update(skip_locked=True, of=("self",))
         row = free.first()
         if row is None:

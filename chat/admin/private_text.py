@@ -41,7 +41,7 @@ class PrivateTextAdmin(admin.ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        # Search by id only, because a search by words could be used to guess hidden text.
+        # A search by words excludes private sessions: it could be used to guess their hidden text.
         if search_term and not is_uuid(search_term):
             path = f"{self.session_path}__visibility".removeprefix("__")
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})

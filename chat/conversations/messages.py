@@ -125,8 +125,8 @@ def post_messages(
     The session's row is locked while places are assigned, so that concurrent writers get the
     numbers 1, 2, 3 … without gaps or duplicates. The first draft follows the end of the active
     path, unless `at` names another place. Each later draft without a parent follows the preceding
-    draft. If a draft is not remembered, this is kept. The active path then ends at the last draft,
-    and `message_changed` is sent for the messages that left or joined it.
+    draft. A draft with `remembered=False` keeps this value. The active path then ends at the last
+    draft, and `message_changed` is sent for the messages that left or joined it.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

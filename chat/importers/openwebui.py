@@ -107,7 +107,10 @@ def _node(value: object, speaker: str, spool: ImageSpool) -> TreeNode:
 
 
 def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[ImportedImage, ...]]:
-    """Return the text, in which notes replace files, and the images. Raises `InvalidItemError`."""
+    """Return the text and the images. A note in the text replaces each other file.
+
+    Raises `InvalidItemError`.
+    """
     content = message.get("content")
     if isinstance(content, list):
         parts = get_objects(message, "content")

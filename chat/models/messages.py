@@ -122,7 +122,7 @@ class Message(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="copies",
-        help_text="In a fork: the original, which memory covers. Forgotten with it.",
+        help_text="In a fork: the original, which memory covers. The copy is forgotten with it.",
     )
     role = models.CharField(max_length=10, choices=Role.choices)
     author = models.ForeignKey(
@@ -156,7 +156,7 @@ class Message(ProjectScopedModel):
     tool_calls = models.JSONField(
         default=list,
         blank=True,
-        help_text="The reply's calls of a program's tools: id, name, arguments.",
+        help_text="The reply's calls of tools that the API client declared: id, name, arguments.",
     )
     tool_call_id = models.TextField(blank=True, help_text="In a tool's result: the id of the call.")
     lookups = models.JSONField(
@@ -172,7 +172,7 @@ class Message(ProjectScopedModel):
         null=True,
         blank=True,
         editable=False,
-        help_text="A moderator hid the message, which is deleted until it is shown again.",
+        help_text="When a moderator hid the message. It counts as deleted until it is shown.",
     )
     forgotten_at = models.DateTimeField(
         null=True,

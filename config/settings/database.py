@@ -30,8 +30,8 @@ class DatabaseVariables(Variables):
         "STRATA_POOLER",
         None,
         "on or off",
-        "Off if no pooler such as PgBouncer is in front of PostgreSQL: statements are prepared, "
-        "and workers wake at once.",
+        "Set `off` if no pooler such as PgBouncer is in front of PostgreSQL. Statements are then "
+        "prepared, and workers wake at once.",
         example="off",
         shown_default="on with `DATABASE_URL`",
     )
@@ -58,7 +58,7 @@ class DatabaseVariables(Variables):
         "STRATA_CACHE_URL",
         "",
         "a redis:// address such as redis://HOST/1",
-        "Counts of sign-in attempts.",
+        "A Redis server for short-lived data: counts of sign-in attempts, and used codes.",
         example="redis://redis.example.org/1",
         shown_default="the database",
         secret=True,

@@ -211,7 +211,9 @@ def read_secret(name: str) -> str:
         except (OSError, ValueError):
             content = ""
         if not content:
-            raise SystemExit(f"strata: {name}_FILE takes a file that can be read and has a text")
+            raise SystemExit(
+                f"strata: {name}_FILE takes the path of a readable file that is not empty"
+            )
         if os.environ.get(name, "").strip() not in ("", content):
             raise SystemExit(f"strata: {name} and {name}_FILE are both set, and differ")
         os.environ[name] = content
@@ -221,8 +223,9 @@ def read_secret(name: str) -> str:
 
 
 def require_packages(module: str, extra: str, variable: str) -> None:
-    """Raise SystemExit if a variable is set whose packages (those of an extra) are not
-    installed.
+    """Raise SystemExit if `module` is not installed. `extra` installs it.
+
+    For callers that found `variable` set, which needs the module.
     """
     try:
         found = find_spec(module)

@@ -84,7 +84,10 @@ class ActionAdmin(ReadOnlyAdmin):
     def confirmation_page(
         self, request: HttpRequest, action: str, title: Any, rows: list[Any], **context: Any
     ) -> HttpResponse:
-        """Ask before `action` on `rows`. `context` may have an explanation and a form."""
+        """Return a page that asks to confirm `action` on `rows`.
+
+        `context` may have an explanation and a form.
+        """
         context |= self.admin_site.each_context(request) | {
             "title": title,
             "opts": self.opts,

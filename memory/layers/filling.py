@@ -22,16 +22,19 @@ from uuid import UUID
 from memory.layers.lines import Line
 from memory.layers.roll_up import LineIndex, rolled_up
 
-# The maximum share of the budget for pinned entries; for them and the first lines of all months.
+# The maximum share of the budget for pinned entries.
 PINNED_SHARE = 0.5
+# If the first lines of all months would take more than this share, earlier months share a line.
 FLOOR_SHARE = 0.6
-# Entries at most this number of days older than the newest line are recent, and get this share.
+# An entry is recent if all its lines are at most RECENT_DAYS older than the newest line of all
+# entries. Recent entries get RECENT_SHARE of the budget.
 RECENT_DAYS = 14
 RECENT_SHARE = 0.3
 # The age of a line, in days, at which it counts half as much as a new line.
 HALF_VALUE_DAYS = 365
-# Plans for the months that get one line each, as pairs: the number of latest months with a line of
-# their own, and the number of earlier months that share a line. The first plan that fits is used.
+# Plans for the first lines of months, as pairs: the number of latest months that get a line of
+# their own, and the number of earlier months of one year that share a line. The first plan that
+# fits is used; if none fits, the last.
 FLOOR_PLANS = ((math.inf, 1), (12, 3), (12, 12), (0, 3), (0, 12))
 # The minimum score, so that lines without a score can be selected.
 MIN_SCORE = 0.01
@@ -199,8 +202,9 @@ class _Filling:
         period.advance()
 
     def take_floors(self, limit: float) -> None:
-        """Take one line for each month that has none, as the first plan of FLOOR_PLANS that
-        fits.
+        """Take one line for each month or group of months that has none.
+
+        The first plan of FLOOR_PLANS that fits into `limit` determines the groups.
         """
         for full_months, group_months in FLOOR_PLANS:
             groups = self.groups(full_months, group_months)
@@ -212,8 +216,9 @@ class _Filling:
                 self.take(period)
 
     def groups(self, full_months: float, group_months: int) -> list[list[Period]]:
-        """Return groups of the periods of months without a shown line, newest first, for one
-        plan.
+        """Group the periods by months as a plan says, newest first.
+
+        Omit groups that show a line, and periods that have no further line.
         """
         newest_first = sorted({period.month for period in self.periods}, reverse=True)
         keys: dict[Month, tuple[int, ...]] = {}

@@ -76,7 +76,8 @@ def audit_messages(texts: Iterable[str], summary: str) -> Audit:
 def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
     """Compare `digest` with the particulars of its children, given as pairs (label, summary).
 
-    A date within the period that a child's label names is not required.
+    `digest` need not contain a date that is in the label of its child, or a less precise form of it
+    (March 2026 for 3 March 2026).
     """
     particulars: dict[Entity, None] = {}
     for label, summary in children:

@@ -58,7 +58,7 @@ class Block(ProjectScopedModel):
     name = models.CharField(max_length=60, validators=[validate_block_name])
     content = models.TextField(blank=True, max_length=MAX_BLOCK_CHARS)
     position = models.PositiveIntegerField(
-        default=0, help_text="The position on its shelf, from 0."
+        default=0, help_text="The position among the blocks of the project or of the user, from 0."
     )
     tokens = models.PositiveIntegerField(help_text="Tokens of the block in prompts (cl100k_base).")
     version = models.PositiveIntegerField(default=1)

@@ -39,7 +39,7 @@ from projects.models import Project
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1
-# Appended to the name of a writer who is not matched with an account.
+# Appended to a writer's name that is also the name of an unmatched account here.
 IMPORTED = " (imported)"
 
 
@@ -158,16 +158,16 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
-    """Mark the writer's name if no account is matched, so that no account here seems to be the
-    writer.
+    """Mark the writer's name if an unmatched account here has it, so that this account does not
+    seem to be the writer.
     """
     if written.written_by in context.unmatched:
         written.written_by += IMPORTED
 
 
 def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext) -> None:
-    """Adjust the writer, and the source messages of the lines. Invalid lines are dropped; the text
-    still contains them.
+    """Adjust the writer, and the source messages of the lines. If a line is invalid, or the lines
+    do not make up the summary, no lines are stored; the summary stays.
     """
     adjust_writer(written, row, context)
     try:

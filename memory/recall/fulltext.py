@@ -21,11 +21,12 @@ MAX_TERMS = 40
 # most 16.
 PREPARED_TERMS_STEP = 8
 MAX_PREPARED_TERMS = 16
-# The maximum number of rows that the terms of a query match in total. The most common terms above
-# this limit are not searched for, because vectors find their rows.
+# The maximum number of rows that the terms of a query match in total. Terms are added
+# from the rarest to the most common. Those with which the total would exceed the limit are not
+# searched for, because the vector search finds their rows.
 MAX_MATCHES = 1_000
-# Statistics are recounted after this number of changes, if it is also at least this share of the
-# chunks.
+# A project's statistics are recounted after at least RECOUNT_CHANGES changes that are also at least
+# RECOUNT_SHARE of its chunks.
 RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
 # The number of projects that one run recounts.
@@ -87,8 +88,9 @@ def idf(count: int, size: int) -> float:
     return math.log(1 + (max(size, count) - count + 0.5) / (count + 0.5))
 
 
-# All matches are ranked by weight first. Then the best rows are looked up until enough are visible:
-# `OFFSET 0` keeps the planner from looking up every match first. Hashes already depend on the
+# The inner query ranks all matches by weight. The outer query looks up chunks and sessions, best
+# first, until enough meet {conditions}. Without `OFFSET 0`, the planner might look up all matches
+# before it ranks them. Hashes already depend on the
 # project; `IS TRUE` keeps the planner from also scanning all rows of the project.
 _LEXICAL = """
     SELECT {columns} FROM (

@@ -22,8 +22,8 @@ MAX_HIDDEN = 50
 def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the layers of a project, the rendered bank, left-out entries and pending sessions.
 
-    `at` selects a past day. `part` returns only the list, without the chart over time. `tree` shows
-    the entries as a tree down to the messages.
+    Query parameters: `at` selects a past day. `part` returns only the list, without the chart over
+    time. `tree` shows the entries as a tree down to the messages.
     """
     days = layers_chart.day_range(member.project, request.GET.get("at", ""))
     context: dict[str, Any] = {"days": days}
@@ -39,7 +39,7 @@ def memory_bank(request: HttpRequest, member: Membership) -> HttpResponse:
     context["left_out"] = [(entry, reasons[entry.pk]) for entry in left_out]
     if "tree" in request.GET:
         context["tree"] = _tree(member, context["chart"].drawn)
-    # Leave these out of the other list, so that each entry is listed once.
+    # The page lists left-out and proposed entries separately: each entry is listed once.
     elsewhere = {*reasons, *(entry.pk for entry, _decides in context.get("proposed", ()))}
     context["listed"] = context["chart"].without(elsewhere)
     if "part" in request.GET:

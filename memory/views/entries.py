@@ -24,8 +24,8 @@ MAX_STATES = 50
 def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     """Show an entry with the digests above it, and its children or messages.
 
-    `from` and `to` are the revisions to compare, by default the last two. `part` returns only the
-    drawer that opens beside the list of layers.
+    Query parameters: `from` and `to` are the revisions to compare, by default the last two. `part`
+    returns only the drawer that opens beside the list of layers.
     """
     entry = get_object_or_404(entries_for(member), pk=pk)
     is_digest = entry.session_id is None

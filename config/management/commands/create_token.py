@@ -26,7 +26,7 @@ class Command(BaseCommand):
             action="store_true",
             help="create a missing user, without a password, as an editor of --project",
         )
-        parser.add_argument("--name", default="", help="a name for lists of tokens")
+        parser.add_argument("--name", default="", help="the token's name, shown in lists of tokens")
         parser.add_argument("--project", metavar="SLUG", help="limit the token to one project")
         parser.add_argument(
             "--scope", default=",".join(SCOPES), help="some of read,write,admin (default: all)"

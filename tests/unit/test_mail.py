@@ -47,5 +47,5 @@ def test_a_secret_may_stand_in_a_file(tmp_path, monkeypatch):
 
 def test_a_file_that_cannot_be_read_stops_the_start(monkeypatch):
     monkeypatch.setenv("STRATA_TEST_SECRET_FILE", "/nowhere/at/all")
-    with pytest.raises(SystemExit, match="STRATA_TEST_SECRET_FILE takes a file"):
+    with pytest.raises(SystemExit, match="STRATA_TEST_SECRET_FILE takes the path"):
         read_secret("STRATA_TEST_SECRET")

@@ -101,7 +101,7 @@ def test_an_unreadable_secret_file_stops_the_start(secret_file, tmp_path, monkey
     monkeypatch.setenv("SOME_KEY_FILE", path)
     with pytest.raises(SystemExit) as stopped:
         env.read_secret("SOME_KEY")
-    takes = "a file that can be read and has a text"
+    takes = "the path of a readable file that is not empty"
     assert str(stopped.value) == f"strata: SOME_KEY_FILE takes {takes}"
 
 

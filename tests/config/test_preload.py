@@ -28,8 +28,12 @@ loaded = set(sys.modules)
 
 from chat import providers
 from chat.prompt.types import PromptMessage
+from chat.providers import prices
 from memory.recall import embedders
 from projects.core import token_counting
+
+# There is no database here.
+prices.load = lambda: None
 
 async def reply():
     model = providers.get_provider("openai-chat:{MODEL}", "reply")

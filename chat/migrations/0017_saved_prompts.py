@@ -8,6 +8,14 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+def set_no_samples(apps, schema_editor) -> None:
+    """PostgreSQL's samples of the columns would keep deleted text."""
+    schema_editor.execute(
+        "ALTER TABLE chat_savedprompt ALTER COLUMN name SET STATISTICS 0,"
+        " ALTER COLUMN text SET STATISTICS 0"
+    )
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -34,12 +42,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('project', 'user', 'name'), name='one_saved_prompt_a_name', nulls_distinct=False)],
             },
         ),
-        # PostgreSQL's samples of the columns would keep deleted text.
-        *(
-            migrations.RunSQL(
-                f"ALTER TABLE chat_savedprompt ALTER COLUMN {column} SET STATISTICS 0",
-                migrations.RunSQL.noop,
-            )
-            for column in ("name", "text")
-        ),
+        migrations.RunPython(set_no_samples, migrations.RunPython.noop),
     ]

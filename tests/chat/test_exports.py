@@ -80,6 +80,10 @@ def test_json_tells_everything_with_its_versions(talk):
         "pinned": False,
         "archived_at": None,
         "history_limit": None,
+        "chat_model": "",
+        "temperature": None,
+        "reasoning_effort": "",
+        "tags": [],
         "head": sure["id"],
     }
     assert (message["author"], message["content"], message["parent"]) == ("olive", "When?", None)

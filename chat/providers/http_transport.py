@@ -133,9 +133,16 @@ class ResponseStream(httpx2.AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        content = self._response.content
         with translated_errors():
-            while chunk := await self._response.content.readany():
-                yield chunk
+            try:
+                while chunk := await content.readany():
+                    yield chunk
+            except (aiohttp.ClientError, OSError):
+                # After an error, no public method returns what arrived before it.
+                if rest := content._read_nowait(-1):
+                    yield rest
+                raise
 
     async def aclose(self) -> None:
         # The connection is kept if the whole body was read.

@@ -105,6 +105,22 @@ def test_a_broken_answer_is_an_error_of_the_server(content, error):
         request(answer(content))
 
 
+def test_text_that_arrived_before_the_connection_broke_is_read():
+    chunks: list[bytes] = []
+
+    async def run() -> None:
+        server = answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        async with served(server) as (client, url), client.stream("GET", url) as response:
+            # The rest and the end arrive before anything is read.
+            await asyncio.sleep(0.1)
+            async for chunk in response.aiter_raw():
+                chunks.append(chunk)
+
+    with pytest.raises(httpx2.RemoteProtocolError):
+        asyncio.run(run())
+    assert chunks == [b"half"]
+
+
 def test_a_server_that_is_silent_is_given_up():
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

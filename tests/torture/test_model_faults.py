@@ -55,7 +55,7 @@ FAULTS = {
     "broken JSON on the wire": Fault(Answer("{<html>", ending="garbage"), ""),
     "broken JSON": Fault(Answer('{"summary": ["The cutover is on 3'), "broken JSON"),
     "the call of a tool": Fault(
-        Answer('{"name": "send_mail", "arguments": {"to": "Ana"}}'), "call of a tool"
+        Answer('{"name": "send_mail", "arguments": {"to": "Ana"}}'), "a tool call"
     ),
     "a preamble": Fault(Answer("Sure! Here is the summary:"), "preamble"),
 }

@@ -9,6 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeVar
 from uuid import UUID
@@ -92,9 +93,10 @@ def start_reply(reply: Message, payer: Payer) -> None:
     """Begin to generate `reply`. Returns at once; the reply continues even without readers.
 
     For sync views under ASGI. The call is passed from the view's thread to the process's event
-    loop.
+    loop. It generates a copy, because the end of the reply changes the object, perhaps while the
+    view still renders it as unfinished.
     """
-    async_to_sync(live_replies.start)(reply, payer)
+    async_to_sync(live_replies.start)(copy(reply), payer)
 
 
 def complete_reply(reply: Message, payer: Payer | None) -> Message:

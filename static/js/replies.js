@@ -84,8 +84,8 @@ async function followReply(turn, tries = MAX_TRIES) {
 }
 
 async function retry(turn, tries) {
-  // A live update has replaced the turn.
-  if (!turn.isConnected) return;
+  // A live update has replaced the turn, or the reply ended before it was shown.
+  if (!turn.isConnected || !turn.dataset.stream) return;
   if (tries <= 0) return showConnectionLost(turn);
   followedIds.add(turn.dataset.turn);
   await new Promise((resolve) => setTimeout(resolve, 1000 * (MAX_TRIES - tries)));

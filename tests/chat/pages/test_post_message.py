@@ -1,11 +1,13 @@
 """Post a message on the page of a chat and receive the reply."""
 
 import json
+import time
 
 import pytest
 
 from chat.conversations.messages import ask, post_message
 from chat.models import Message
+from chat.views import presenters
 from tests.chat.pages.page_content import events, page
 from tests.html import compact
 
@@ -54,6 +56,27 @@ def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
     assert stream_events[-1][0] == "done"
     assert "<strong>Thursday</strong>" in stream_events[-1][1]
     assert "Regenerate" in stream_events[-1][1]
+
+
+def test_a_reply_that_ends_before_the_page_shows_it_is_shown_as_unfinished_first(
+    send, owner, session, url, scripted, monkeypatch
+):
+    make_renderer = presenters.turn_renderer
+
+    def after_the_end(request, chat_session, opening):
+        for _ in range(200):
+            if not Message.objects.unfinished().exists():
+                break
+            time.sleep(0.05)
+        return make_renderer(request, chat_session, opening)
+
+    monkeypatch.setattr(presenters, "turn_renderer", after_the_end)
+    scripted.say("Thursday.")
+    _, body = send(owner, f"{url}messages/", {"content": "When?"}, "text/event-stream")
+    stream_events = events(body)
+    assert "data-stream=" in stream_events[0][1]
+    assert stream_events[-1][0] == "done"
+    assert "Thursday." in stream_events[-1][1]
 
 
 def test_a_failure_is_told_with_its_reason_and_a_way_to_retry(send, owner, session, url, scripted):

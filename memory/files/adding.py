@@ -150,13 +150,14 @@ def _store(
         if latest.state == FileState.FAILED:
             retry(document)
         return document
-    _check_quota(project, revision)
     revision.document, revision.created_at = document, now
     revision.number = latest.number + 1 if latest else 1
     # Copies of the same bytes share a stored file. Locked, so that it is not removed now.
     copies = FileRevision.objects.filter(project=project, sha256=revision.sha256)
     if copy := copies.select_for_update(of=("self",)).first():
         revision.file = copy.file.name
+    else:
+        _check_quota(project, revision)
     revision.save(force_insert=True)
     Project.objects.filter(pk=project.pk, has_files=False).update(has_files=True)
     project.has_files = True
@@ -181,8 +182,11 @@ def _check_quota(project: Project, revision: FileRevision) -> None:
 
 
 def stored_bytes(project: Project) -> int:
-    """Return the size in bytes of all versions of all files of the project."""
-    return FileRevision.objects.filter(project=project).aggregate(Sum("size"))["size__sum"] or 0
+    """Return the bytes that the versions of all files of the project take. The same content counts
+    once.
+    """
+    contents = FileRevision.objects.filter(project=project).values("sha256", "size").distinct()
+    return contents.aggregate(Sum("size"))["size__sum"] or 0
 
 
 def retry(document: File) -> None:

@@ -177,6 +177,16 @@ def test_a_file_is_neither_empty_nor_too_large_nor_without_a_name(project, owner
     assert not any(path.is_file() for path in Path(settings.MEDIA_ROOT).rglob(f"{project.pk}/*"))
 
 
+def test_copies_of_the_same_content_count_once_towards_the_quota(project, owner, settings):
+    settings.PROJECT_FILES_MB = len(MANUAL) / 2**20
+    add_text(project, owner)
+    add_text(project, owner, name="copy.md")
+    assert adding.stored_bytes(project) == len(MANUAL)
+    with pytest.raises(LimitError):
+        add_text(project, owner, name="other.md", text="Another text.")
+    assert File.objects.filter(project=project).count() == 2
+
+
 def test_passages_are_the_text_cut_at_lines_and_sentences():
     text = "A first sentence. A second one.\n" * 40 + "x" * 3_000 + "\n\n"
     parts = list(passages.split_text(text, 32))

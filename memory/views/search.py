@@ -1,4 +1,4 @@
-"""The search page: messages, summaries and facts."""
+"""The search page: messages, summaries, facts and files."""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from memory.layers.periods import Granularity
 from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
+from memory.prompt.files import MIN_FILE_SCORE
 from memory.recall import (
     MIN_SUMMARY_SCORE,
     RecallScope,
@@ -24,21 +25,24 @@ from memory.recall import (
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page
+from memory.views.files import search_files
 from memory.views.forms.facts import midnight
-from memory.views.forms.search import FACTS, MESSAGES, MemorySearchForm
+from memory.views.forms.search import FACTS, FILES, MESSAGES, MemorySearchForm
 from projects.models import Membership
 
 MAX_RESULTS = 30
 # The maximum number of summaries, and the maximum number of facts.
 MAX_SIDE_RESULTS = 20
+# The maximum number of passages of files beside other results. Passages are long.
+MAX_SIDE_PASSAGES = 5
 # The minimum length of a word to search or highlight. Shorter words are too common, except numbers.
 MIN_WORD_CHARS = 4
 
 
 @project_page()
 def search(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the best excerpts for `q`, or without `q` the latest, and matching summaries and
-    facts.
+    """Show the best excerpts for `q`, or without `q` the latest, and matching summaries,
+    facts and passages of files.
     """
     form = MemorySearchForm(member.project, request.GET)
     query = form.data.get("q", "")
@@ -58,10 +62,14 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
         excerpts = recall(scope, query, limit=MAX_RESULTS)
         by_id = chats.in_bulk({excerpt.session for excerpt in excerpts} - {None})
         results["results"] = [(excerpt, by_id.get(excerpt.session)) for excerpt in excerpts]
+    if what == FILES:
+        results["files"] = search_files(scope, query, MAX_RESULTS)
+    elif not what and query and member.project.has_files:
+        results["files"] = search_files(scope, query, MAX_SIDE_PASSAGES, MIN_FILE_SCORE)
     if data["session"]:
         results["within"] = chats.filter(pk=data["session"]).first()
     # These filters exclude digests and facts, which have neither an author nor a chat.
-    if not query or data["author"] or data["session"] or what == MESSAGES:
+    if not query or data["author"] or data["session"] or what in (MESSAGES, FILES):
         return results
     words = " OR ".join(_significant_words(query).split()) or query
     if what != FACTS:

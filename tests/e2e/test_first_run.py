@@ -98,7 +98,7 @@ def test_a_file_is_imported_with_its_progress_in_sight(page, server, begin, tmp_
 
 def test_a_message_is_searched_and_opened(page, demo):
     page.goto(f"/projects/{demo}/search/")
-    page.get_by_label("Search messages, memories and facts").fill(
+    page.get_by_label("Search messages, memories, facts and files").fill(
         "Who may travel with a wheelchair?"
     )
     page.get_by_role("main").get_by_role("button", name="Search").click()

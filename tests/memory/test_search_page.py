@@ -1,10 +1,13 @@
 """The search page."""
 
+import re
+
 import pytest
 
 from chat.models import Visibility
 from tests.html import compact
 from tests.memory.conftest import AT
+from tests.memory.file_helpers import add_read
 from tests.memory.recall_helpers import talk
 
 pytestmark = pytest.mark.django_db
@@ -123,3 +126,37 @@ def test_hidden_and_withheld_text_is_not_found(project, viewer, look, day):
     day.withheld = True
     day.save()
     assert f"/memory/{day.pk}/" not in look(viewer, q="replica", what="day")
+
+
+def test_files_are_found_with_a_link_to_the_passage(api, project, owner, look):
+    talk(project, owner, "The torque of the bolts was discussed.")
+    document = add_read(project, owner)
+    query = {"q": "torque of the flange bolts"}
+    everything, files = look(owner, **query), look(owner, **query, what="files")
+    for page in (everything, files):
+        assert ">Files</h2>" in page and "manual.md" in page
+        assert f"/files/{document.pk}/?version=1&amp;at=2#p2" in page
+    assert "was discussed" in everything and "was discussed" not in files
+    assert ">Files</h2>" not in look(owner, **query, what="said")
+    assert ">Files</h2>" not in look(owner, **query, author="olive")
+    assert ">Files</h2>" not in look(owner, q="who pays the rent of the office?")
+    found = api(owner).get(
+        "/api/v1/projects/billing/recall/", query | {"source": "file", "limit": 30}
+    )
+    passages = [result["first_seq"] for result in found.json()["results"]]
+    assert re.findall(r"at=(\d+)#", files) == [str(number) for number in passages]
+
+
+def test_the_latest_passages_are_shown_without_words(project, owner, look):
+    add_read(project, owner)
+    assert "newton metres" in look(owner, what="files")
+    assert "newton metres" not in look(owner)
+
+
+def test_a_file_of_a_private_chat_is_found_by_its_owner_only(project, owner, editor, look):
+    session = talk(project, owner, "Hello there.", visibility=Visibility.PRIVATE)
+    add_read(project, owner, session=session)
+    for filters in ({}, {"what": "files"}, {"session": str(session.pk)}):
+        query = {"q": "torque of the flange bolts"} | filters
+        assert "newton metres" in look(owner, **query)
+        assert "newton metres" not in look(editor, **query)

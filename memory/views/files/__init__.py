@@ -1,15 +1,14 @@
-"""The pages of files: code that the list and the viewer share."""
+"""The pages of files: code that the list, the viewer and the search page share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import HttpRequest
 
 from memory.files import access
 from memory.models import File, FileRevision, SourceType
 from memory.models.files import UNFINISHED_STATES
-from memory.recall import RecallResult, RecallScope, recall
+from memory.recall import RecallResult, RecallScope, filter_relevant, recall
 from memory.recall.service import MAX_QUERY_CHARS
-from projects.models import Membership
 
 MAX_RESULTS = 20
 
@@ -38,19 +37,17 @@ def search_query(request: HttpRequest) -> str:
 
 
 def search_files(
-    member: Membership, query: str, document: File | None = None
+    scope: RecallScope, query: str, limit: int = MAX_RESULTS, min_score: float = 0
 ) -> list[tuple[RecallResult, str]]:
-    """Return the passages that best answer `query`, with the URLs of their pages."""
-    scope = RecallScope(
-        member.project,
-        member.user,
-        source_types=(SourceType.FILE,),
-        revisions=[row.pk for row in document.revisions.all()] if document else None,
-    )
-    results = recall(scope, query, limit=MAX_RESULTS)
-    passages = access.passages_of(member.project, results)
+    """Return the passages that best answer `query`, with the URLs of their pages. With `min_score`,
+    less relevant passages are left out.
+    """
+    results = recall(replace(scope, source_types=(SourceType.FILE,)), query, limit=limit)
+    if min_score:
+        results = filter_relevant(results, min_score)
+    passages = access.passages_of(scope.project, results)
     return [
-        (result, access.passage_url(member.project, passages[result.id]))
+        (result, access.passage_url(scope.project, passages[result.id]))
         for result in results
         if result.id in passages
     ]

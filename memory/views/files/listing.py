@@ -15,6 +15,7 @@ from chat.models import Session
 from chat.permissions import session_for_writing
 from memory.files import access, adding
 from memory.models import File
+from memory.recall import RecallScope
 from memory.views import project_page, render_page
 from memory.views.files import FileRow, search_files, search_query
 from projects.models import Membership
@@ -43,7 +44,7 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
     if "part" in request.GET:
         return render_page(request, member, "_files.html", context)
     if query:
-        context["results"] = search_files(member, query)
+        context["results"] = search_files(RecallScope(project, member.user), query)
     return render_page(request, member, "files.html", context)
 
 

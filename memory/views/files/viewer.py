@@ -15,6 +15,7 @@ from memory.files import access, adding
 from memory.files.responses import PDF, file_response, page_response
 from memory.models import FilePassage, FileRevision
 from memory.prompt.files import SECTION
+from memory.recall import RecallScope
 from memory.views import project_page, render_page
 from memory.views.files import FileRow, search_files, search_query
 from projects.models import Membership
@@ -40,7 +41,9 @@ def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespo
         "is_pdf": revision.media_type == PDF,
     }
     if query:
-        context["results"] = search_files(member, query, document)
+        versions = [version.pk for version in document.revisions.all()]
+        scope = RecallScope(member.project, member.user, revisions=versions)
+        context["results"] = search_files(scope, query)
     else:
         context |= _text(request, revision)
     return render_page(request, member, "file.html", context)

@@ -17,7 +17,7 @@ EVERYONE = _("Everyone")
 # The value of `by` for automatic actions, which have no user.
 STRATA = "strata"
 # Values of `what` in addition to the layers.
-MESSAGES, FACTS = "said", "facts"
+MESSAGES, FACTS, FILES = "said", "facts", "files"
 MAX_SUGGESTIONS = 200
 # The verbs of the activity log, grouped by subject, with labels for the filter.
 VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
@@ -96,14 +96,14 @@ def date_field(label: Any, **options: Any) -> forms.DateField:
 
 
 class MemorySearchForm(forms.Form):
-    """A search of messages, summaries and facts, with filters. All fields are optional."""
+    """A search of messages, summaries, facts and files, with filters. All fields are optional."""
 
     q = forms.CharField(
-        label=_("Search messages, memories and facts"),
+        label=_("Search messages, memories, facts and files"),
         required=False,
         max_length=2_000,
         widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": _("Search messages, memories and facts")}
+            attrs={"type": "search", "placeholder": _("Search messages, memories, facts and files")}
         ),
     )
     since = date_field(_("From"))
@@ -116,6 +116,7 @@ class MemorySearchForm(forms.Form):
             (MESSAGES, _("Messages")),
             *LAYER_LABELS.items(),
             (FACTS, _("Facts")),
+            (FILES, _("Files")),
         ),
     )
     session = forms.UUIDField(required=False, widget=forms.HiddenInput)

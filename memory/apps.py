@@ -7,5 +7,7 @@ class MemoryConfig(AppConfig):
     verbose_name = _("Memory")
 
     def ready(self) -> None:
-        from memory import signal_handlers  # noqa: F401  (connects them)
-        from memory.webhooks import events  # noqa: F401  (connects its receivers)
+        from memory import (
+            signal_handlers,  # noqa: F401  (connects them)
+            webhook_events,  # noqa: F401  (connects its receivers)
+        )

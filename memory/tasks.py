@@ -6,15 +6,14 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from celery import shared_task
+from prometheus_client import Histogram
 
-from memory import backfill, demo
+from memory import backfill, demo, webhooks
 from memory.files import processing
 from memory.forgetting import retention
 from memory.layers import conversations, cycle, digests
-from memory.metrics import CYCLE
 from memory.models import Entry
 from memory.recall import embedders, indexing, vector_index
-from memory.webhooks import delivery
 
 # A task that was not started within this time is dropped, because periodic runs start it again.
 TASK_EXPIRES_S = 60
@@ -25,9 +24,15 @@ RETENTION_S = 120
 BACKFILL_S = 40
 READING_S = 240
 
+CYCLE_SECONDS = Histogram(
+    "strata_memory_cycle_duration_seconds",
+    "Time a memory cycle takes to find what is due and to start the tasks.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+
 
 @shared_task
-@CYCLE.time()
+@CYCLE_SECONDS.time()
 def run_cycle() -> None:
     """Find all due work, and start a task for each item. Runs every minute."""
     now = datetime.now(UTC)
@@ -111,14 +116,14 @@ def run_deliveries() -> None:
 
     Runs after each event, and every 20 seconds for retries and missed events.
     """
-    for webhook_id in delivery.due():
+    for webhook_id in webhooks.due():
         deliver.apply_async([str(webhook_id)], expires=TASK_EXPIRES_S)
 
 
 @shared_task
 def deliver(webhook_id: str) -> None:
     """Send the pending events of a webhook. Start another task when the time is up."""
-    if not delivery.deliver(UUID(webhook_id)):
+    if not webhooks.deliver(UUID(webhook_id)):
         deliver.apply_async([webhook_id], expires=TASK_EXPIRES_S)
 
 
@@ -134,5 +139,5 @@ def apply_retention() -> None:
 @shared_task
 def clear_deliveries() -> None:
     """Give up deliveries that have failed for too long, and delete old ones. Runs every hour."""
-    delivery.give_up()
-    delivery.clear()
+    webhooks.give_up()
+    webhooks.clear()

@@ -29,7 +29,7 @@ from chat.signals import (
 )
 from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
 from memory.wakeups import wake_deliveries
-from memory.webhooks.delivery import MAX_AGE
+from memory.webhooks import MAX_AGE
 from projects.core.database import PreparedQuery
 from projects.core.errors import InvalidInputError
 

@@ -1,29 +1,50 @@
-"""Send pending deliveries, in order, with only one worker at a time for each webhook.
+"""Webhooks: deliver events of a project to other programs, at least once each.
+
+Each event is stored as a `Delivery` in the transaction of the event (memory/webhook_events.py), and
+workers send it later: in order, with only one worker at a time for each webhook. The database is
+the source of truth: if a broker message is lost or a worker is killed, the delivery is only
+delayed.
 
 A failed delivery is retried ten times within about a day, with increasing pauses. In the meantime,
 later deliveries are sent after a short pause for the receiver. A delivery that fails every time is
 given up and stays in the log.
+
+Signatures have the format of https://www.standardwebhooks.com: HMAC-SHA256 over id.timestamp.body.
+Secrets are not stored. A secret is derived from the webhook's salt and the server's key. Therefore
+a copy of the database does not reveal it, and a new salt creates a new secret.
 """
 
+import base64
+import hashlib
+import hmac
 import json
 import logging
 import random
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from memory.models import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
-from memory.webhooks import services
-from memory.webhooks.signatures import signature_headers
+from memory.models.webhooks import new_salt
 from projects.core import outbound_http
+from projects.core.errors import InvalidInputError
+from projects.models import Project
 
 log = logging.getLogger(__name__)
 
+MAX_WEBHOOKS = 20
+# How long the previous secret also signs, so that receivers can switch to the new secret.
+SECRET_OVERLAP = timedelta(hours=24)
+SECRET_PREFIX = "whsec_"
 # The maximum time of a lease, longer than any request. Then the webhook of a killed worker is free.
 LEASE = timedelta(seconds=60)
 # How long one task sends to one webhook before another task continues, in seconds.
@@ -44,6 +65,97 @@ LOG_RETENTION = timedelta(days=30)
 NOT_OK = _("The server responded with an error.")
 REDIRECTED = _("The server responded with a redirect. Enter the final URL instead.")
 HTTP_GONE = 410
+
+
+def check_url(url: str) -> str:
+    """Return `url` if it currently leads to the public internet. Raises InvalidInputError."""
+    try:
+        outbound_http.check_url(url)
+    except outbound_http.OutboundError as error:
+        raise InvalidInputError(str(error)) from error
+    return url
+
+
+@transaction.atomic
+def register(project: Project, url: str, events: Collection[str], by) -> Webhook:
+    """Create a webhook. `url` must have passed `check_url`. Raises InvalidInputError."""
+    # Lock the project, so that two concurrent requests cannot exceed the limit.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
+        most = {"most": MAX_WEBHOOKS}
+        raise InvalidInputError(gettext("A project can have at most %(most)d webhooks.") % most)
+    return Webhook.objects.create(project=project, url=url, events=sorted(events), created_by=by)
+
+
+def change(webhook: Webhook, **changes) -> None:
+    """Change `url`, which must have passed `check_url`, or `events`. Pending deliveries become
+    due.
+    """
+    if "events" in changes:
+        changes["events"] = sorted(changes["events"])
+    _save(webhook, next_try_at=None, **changes)
+
+
+def change_secret(webhook: Webhook) -> None:
+    """Create a new secret. The previous secret also signs for SECRET_OVERLAP."""
+    until = timezone.now() + SECRET_OVERLAP
+    _save(webhook, previous_salt=webhook.salt, previous_until=until, salt=new_salt())
+
+
+def switch_on(webhook: Webhook) -> None:
+    """Switch the webhook on and reset its failures. Events that occurred while it was off are not
+    sent.
+    """
+    if not webhook.is_on:
+        reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
+        _save(webhook, off_because="", off_since=None, **reset)
+
+
+@transaction.atomic
+def switch_off(webhook: Webhook, because: WebhookOffReason) -> None:
+    """Switch the webhook off, and give up its pending deliveries."""
+    on = Webhook.objects.filter(pk=webhook.pk, off_because="")
+    if on.update(off_because=because, off_since=Now()):
+        webhook.deliveries.waiting().update(state=DeliveryState.GIVEN_UP, next_try_at=None)
+        webhook.refresh_from_db()
+
+
+def _save(webhook: Webhook, **changes) -> None:
+    for name, value in changes.items():
+        setattr(webhook, name, value)
+    webhook.save(update_fields=changes)
+
+
+def secret_of(webhook: Webhook) -> str:
+    """Return the secret with which the receiver checks signatures."""
+    return SECRET_PREFIX + base64.b64encode(_key(webhook, webhook.salt)).decode()
+
+
+def signature_headers(
+    webhook: Webhook, message_id: str, timestamp: int, body: bytes
+) -> Mapping[str, str]:
+    """Return the headers for `body`, sent at `timestamp` (Unix time in seconds).
+
+    For some time after a change of the secret, there are two signatures. One of them must match.
+    """
+    content = f"{message_id}.{timestamp}.".encode() + body
+    salts = [webhook.salt]
+    if webhook.previous_until is not None and webhook.previous_until > timezone.now():
+        salts.append(webhook.previous_salt)
+    signatures = [
+        base64.b64encode(hmac.new(_key(webhook, salt), content, hashlib.sha256).digest()).decode()
+        for salt in salts
+    ]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
+    }
+
+
+def _key(webhook: Webhook, salt: str) -> bytes:
+    """Return the signing key, 32 bytes."""
+    return salted_hmac("memory.webhooks", f"{webhook.pk}:{salt}", algorithm="sha256").digest()
 
 
 @dataclass(frozen=True)
@@ -193,9 +305,9 @@ def _record_failure(webhook: Webhook, delivery: Delivery, result: DeliveryResult
     )
     failing = Webhook.objects.filter(pk=webhook.pk, failing_since__lt=Now() - SWITCH_OFF_AFTER)
     if result.status_code == HTTP_GONE:
-        services.switch_off(webhook, WebhookOffReason.GONE)
+        switch_off(webhook, WebhookOffReason.GONE)
     elif failing.exists():
-        services.switch_off(webhook, WebhookOffReason.FAILING)
+        switch_off(webhook, WebhookOffReason.FAILING)
 
 
 def _record(delivery: Delivery, result: DeliveryResult, **changes: object) -> None:

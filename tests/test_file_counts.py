@@ -83,7 +83,7 @@ def test_a_message_to_a_stored_reply_enters_at_most_68_files(api, owner, chat_se
     assert len(files) <= 68
 
 
-def test_an_idle_conversation_to_a_prompt_enters_at_most_75_files(project, owner, chat_session):
+def test_an_idle_conversation_to_a_prompt_enters_at_most_73_files(project, owner, chat_session):
     now = timezone.now()
     talk(chat_session, owner, now - timedelta(hours=2))
     with entered_files("An idle conversation to a prompt") as files:
@@ -92,7 +92,7 @@ def test_an_idle_conversation_to_a_prompt_enters_at_most_75_files(project, owner
         [question] = post_messages(later, [draft("When is the cutover?", author=owner)])
         prompt = builder.build(builder.Turn(later, question))
     assert "cutover" in str(prompt)
-    assert len(files) <= 75
+    assert len(files) <= 73
 
 
 def test_a_forget_request_enters_at_most_35_files(api, owner, project, chat_session):

@@ -5,9 +5,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from memory import webhooks
 from memory.admin.mixins import ActionAdmin
 from memory.models import Delivery, Webhook, WebhookOffReason
-from memory.webhooks import services
 from projects.admin import ReadOnlyAdmin
 
 
@@ -34,7 +34,7 @@ class WebhookAdmin(ActionAdmin):
     @admin.action(description=_("Turn off"), permissions=["act"])
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         for webhook in queryset:
-            services.switch_off(webhook, WebhookOffReason.STAFF)
+            webhooks.switch_off(webhook, WebhookOffReason.STAFF)
         self.message_user(request, _("The webhooks are off. Owners can see the reason."))
 
 

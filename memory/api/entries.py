@@ -23,8 +23,8 @@ from memory.forgetting.service import ForgetScope
 from memory.layers.bank import Bank
 from memory.layers.bank_cache import ProjectBank, rendered_bank
 from memory.layers.history import bank_as_of, entry_as_of
+from memory.layers.line_sources import open_messages
 from memory.layers.lines import Line
-from memory.line_sources import open_messages
 from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from chat.permissions import message_for_reading, sessions_for
 from memory.api.entries import LineSerializer
-from memory.line_sources import open_messages
+from memory.layers.line_sources import open_messages
 from memory.moderation.revisions import entry_texts
 from memory.permissions import entries_for
 from memory.prompt.receipt_sources import readable_sections

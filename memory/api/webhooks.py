@@ -12,10 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from memory import webhook_events, webhooks
 from memory.models import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
 from memory.models.webhooks import SUBSCRIBABLE_EVENTS
-from memory.webhooks import events, services
-from memory.webhooks.signatures import secret_of
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.core.errors import InvalidInputError
 from projects.models import Project
@@ -65,7 +64,7 @@ class WebhookSerializer(serializers.ModelSerializer):
 
     def validate_url(self, url: str) -> str:
         try:
-            return services.check_url(url)
+            return webhooks.check_url(url)
         except InvalidInputError as error:
             raise serializers.ValidationError(str(error)) from error
 
@@ -76,11 +75,11 @@ class WebhookSerializer(serializers.ModelSerializer):
     def update(self, instance: Webhook, validated_data: dict[str, Any]) -> Webhook:
         is_on = validated_data.pop("is_on", instance.is_on)
         if validated_data:
-            services.change(instance, **validated_data)
+            webhooks.change(instance, **validated_data)
         if is_on:
-            services.switch_on(instance)
+            webhooks.switch_on(instance)
         else:
-            services.switch_off(instance, WebhookOffReason.OWNER)
+            webhooks.switch_off(instance, WebhookOffReason.OWNER)
         return instance
 
 
@@ -96,7 +95,7 @@ class NewWebhookSerializer(WebhookSerializer):
         read_only_fields = (*WebhookSerializer.Meta.read_only_fields, "secret")  # type: ignore[assignment]
 
     def get_secret(self, webhook: Webhook) -> str:
-        return secret_of(webhook)
+        return webhooks.secret_of(webhook)
 
 
 class WebhookSecretSerializer(serializers.Serializer):
@@ -180,9 +179,9 @@ class WebhookListView(WebhookBaseView, generics.ListAPIView):
         serializer = WebhookSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
-        webhook = services.register(self.project, data["url"], data["events"], request.user)
+        webhook = webhooks.register(self.project, data["url"], data["events"], request.user)
         if not data.get("is_on", True):
-            services.switch_off(webhook, WebhookOffReason.OWNER)
+            webhooks.switch_off(webhook, WebhookOffReason.OWNER)
         return _created_response(webhook)
 
 
@@ -198,7 +197,7 @@ class WebhookDetailView(WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
 
 
 def _secret_response(webhook: Webhook) -> Response:
-    data = {"secret": secret_of(webhook), "previous_until": webhook.previous_until}
+    data = {"secret": webhooks.secret_of(webhook), "previous_until": webhook.previous_until}
     return Response(WebhookSecretSerializer(data).data, headers={"Cache-Control": "no-store"})
 
 
@@ -208,7 +207,7 @@ class WebhookSecretView(WebhookBaseView):
     def post(self, request, slug: str, pk) -> IdempotentResult:
         """Create a new secret. For 24 hours, deliveries are also signed with the previous one."""
         webhook = self.webhook()
-        services.change_secret(webhook)
+        webhooks.change_secret(webhook)
         response = _secret_response(webhook)
         return IdempotentResult(status.HTTP_200_OK, {"id": str(webhook.pk)}, lambda: response)
 
@@ -223,7 +222,7 @@ class WebhookTestView(WebhookBaseView):
     @idempotent(_replay_test)
     def post(self, request, slug: str, pk) -> Response:
         """Queue a `webhook.test` event, which is sent once. Its delivery shows the result."""
-        delivery = events.send_test(self.webhook())
+        delivery = webhook_events.send_test(self.webhook())
         delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data, status.HTTP_202_ACCEPTED)
 

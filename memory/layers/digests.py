@@ -10,7 +10,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memory import leases
 from memory.layers import (
@@ -18,12 +18,12 @@ from memory.layers import (
     entry_text,
     injection_detection,
     ladder,
-    ladder_query,
     lines,
     summarising,
 )
+from memory.layers.ladder import AGES, VISIBLE, LadderNode
 from memory.layers.model_calls import CallRecorder
-from memory.layers.periods import label
+from memory.layers.periods import Granularity, ancestor_key, label
 from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
@@ -40,6 +40,17 @@ CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the note
 OPEN_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
+# The columns of an entry that become a `LadderNode`.
+_NODE_COLUMNS = (
+    "id",
+    "granularity",
+    "period_key",
+    "tokens",
+    "last_source_at",
+    "state",
+    "parent",
+    "pinned",
+)
 
 
 class SourcesChangedError(Exception):
@@ -157,7 +168,7 @@ class LayerUpdate:
         changed = False
         for _ in range(MAX_ROUNDS):
             changed = self.dissolve() or self.absorb() or changed
-            nodes = ladder_query.plannable_nodes(self.project)
+            nodes = plannable_nodes(self.project)
             budget = entry_budget(self.project)
             plan = ladder.rewrites(nodes) or ladder.roll_ups(nodes, self.now, budget)
             if not plan:
@@ -174,7 +185,7 @@ class LayerUpdate:
     def finish(self, nudges: list[int]) -> None:
         """Store when the next roll-up is due, and delete the processed nudges."""
         self.lease.fence()
-        nodes = ladder_query.visible_nodes(self.project)
+        nodes = visible_nodes(self.project)
         ripe_at = ladder.next_due_at(nodes, self.now, entry_budget(self.project))
         Ladder.objects.filter(pk=self.project.pk).update(ripe_at=ripe_at)
         Nudge.objects.filter(project=self.project, pk__in=nudges).delete()
@@ -328,3 +339,35 @@ class LayerUpdate:
             live = self.project.entries.live()
             children = live.filter(parent__in=live.values("pk"))
             return bool(children.update(state=EntryStatus.ABSORBED))
+
+
+def visible_nodes(project: Project) -> list[LadderNode]:
+    """Return the entries that are in the bank or would be if the budget were large enough."""
+    return list(_read_nodes(project.entries.filter(state__in=VISIBLE)))
+
+
+def plannable_nodes(project: Project) -> list[LadderNode]:
+    """Return all nodes that can affect the plan. Other entries of the project would not change it.
+    Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
+    the plan. Therefore the number of rows does not grow with the history.
+
+    These are the visible and stale entries, the digests of their periods, and the children of all
+    digests that may be written. Because there are four layers, an entry between a stale entry and a
+    stale digest is either the parent of the former or a child of the latter.
+    """
+    nodes = list(_read_nodes(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
+    periods = Q()
+    for layer in AGES:
+        below = (node for node in nodes if node.granularity.depth < layer.depth)
+        keys = {ancestor_key(node.granularity, node.key, layer) for node in below}
+        periods |= Q(granularity=layer, period_key__in=keys)
+    digests = list(_read_nodes(project.entries.filter(periods)))
+    parents = {node.id for node in digests}
+    parents |= {node.id for node in nodes if node.state == EntryStatus.STALE}
+    children = _read_nodes(project.entries.filter(parent__in=parents)) if parents else ()
+    return list({node.id: node for node in (*nodes, *digests, *children)}.values())
+
+
+def _read_nodes(entries: QuerySet[Entry]) -> Iterator[LadderNode]:
+    for pk, layer, *columns in entries.values_list(*_NODE_COLUMNS):
+        yield LadderNode(pk, Granularity(layer), *columns)

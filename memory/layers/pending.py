@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.permissions import sessions_for
 from memory.models import Activity, Cursor, Entry, EntryStatus, Ladder, Nudge
-from memory.models.calls import tokens_spent_today
+from memory.models.leased import tokens_spent_today
 from memory.permissions import entries_for
 from projects.models import Membership, Project
 

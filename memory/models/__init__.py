@@ -1,6 +1,6 @@
+from chat.models import Call, CallKind
 from memory.models.activity import Activity, ActivityVerb, ModerationReason
 from memory.models.blocks import Block
-from memory.models.calls import Call, CallKind
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
 from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
 from memory.models.entries import (

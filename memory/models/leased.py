@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models import DateTimeField, F, Func, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce, Now
 
-from memory.models.calls import tokens_spent_today
+from chat.models import SUMMARY_KINDS, Call
 from projects.models import ProjectScopedModel
 
 # A lease is longer than the longest model call. Workers renew it before each call.
@@ -16,6 +16,32 @@ MAX_RETRY_WAIT = timedelta(hours=6)
 # A lease, retry or message later than its maximum plus this tolerance was written before the clock
 # was set back. It is ignored, because otherwise it would block the work until that time.
 CLOCK_SLACK = timedelta(minutes=1)
+
+
+class LocalMidnight(Func):
+    """The last midnight in a named time zone, by the database clock."""
+
+    template = (
+        "(date_trunc('day', statement_timestamp() AT TIME ZONE %(expressions)s)"
+        " AT TIME ZONE %(expressions)s)"
+    )
+    output_field = DateTimeField()
+
+
+def tokens_spent_today(project: str) -> Coalesce:
+    """Return a query expression: the number of tokens that the project's summaries used today.
+
+    `project` is a field path to the Project, such as "pk" or "project". The day begins at midnight
+    in the project's time zone.
+    """
+    calls = Call.objects.filter(
+        project=OuterRef(project),
+        kind__in=SUMMARY_KINDS,
+        started_at__gte=LocalMidnight(F("project__timezone")),
+    )
+    total = Sum(F("input_tokens") + F("output_tokens"))
+    sums = calls.order_by().values("project").annotate(total=total).values("total")
+    return Coalesce(Subquery(sums), 0)
 
 
 class LeasedQuerySet(models.QuerySet):

@@ -30,9 +30,9 @@ from memory.files import access
 from memory.files.processing import place
 from memory.layers import lines
 from memory.layers.bank import SEPARATOR
+from memory.layers.line_sources import LinkedLine, link, open_messages
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
-from memory.line_sources import LinkedLine, link, open_messages
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact, File, FilePassage
 from memory.permissions import entries_for, may_forget
 from projects.core.text import translate_name

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from django.utils import timezone
+from prometheus_client import Histogram
 
 from chat.models import Role
 from chat.providers.booking import embeddings_of
-from memory.metrics import RECALL
 from memory.models import SourceType
 from memory.prompt import quoting
 from memory.recall import (
@@ -35,6 +35,12 @@ from memory.recall.speakers import resolve_alias
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
+
+RECALL_SECONDS = Histogram(
+    "strata_recall_duration_seconds",
+    "Time from a recall query to its results.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
 
 MAX_QUERY_CHARS = 2_000
 # The maximum number of results of a search without a query and without a limit.
@@ -70,7 +76,7 @@ MAX_EARLIER_TEXTS = 3
 MAX_EARLIER_CHARS = 200
 
 
-@RECALL.time()
+@RECALL_SECONDS.time()
 def recall(
     scope: RecallScope, query: str, token_budget: int | None = None, limit: int | None = None
 ) -> list[RecallResult]:

@@ -7,7 +7,7 @@ from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers import losses
 from memory.layers.coverage import messages_of
-from memory.line_sources import linked_lines
+from memory.layers.line_sources import linked_lines
 from memory.models import Activity, Entry, EntryStatus
 from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget

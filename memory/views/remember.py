@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from chat import permissions
 from chat.models import Session
 from chat.views import presenters
-from memory.line_sources import linked_lines
+from memory.layers.line_sources import linked_lines
 from memory.models import Entry
 from memory.summary_requests import (
     SummaryProgress,

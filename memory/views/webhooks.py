@@ -7,11 +7,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 
+from memory import webhook_events, webhooks
 from memory.models import Webhook, WebhookOffReason
 from memory.views import project_page, render_page
 from memory.views.forms.webhooks import WebhookForm
-from memory.webhooks import events, services
-from memory.webhooks.signatures import secret_of
 from projects.core.errors import DomainError
 from projects.models import MemberRole, Membership
 
@@ -25,13 +24,12 @@ def webhook_list(request: HttpRequest, member: Membership) -> HttpResponse:
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            webhook = services.register(member.project, **form.cleaned_data, by=request.user)
+            webhook = webhooks.register(member.project, **form.cleaned_data, by=request.user)
         except DomainError as error:
             form.add_error(None, str(error))
         else:
-            return _detail_page(request, member, webhook, secret=secret_of(webhook))
-    webhooks = Webhook.objects.filter(project=member.project)
-    context = {"webhooks": webhooks, "form": form}
+            return _detail_page(request, member, webhook, secret=webhooks.secret_of(webhook))
+    context = {"webhooks": Webhook.objects.filter(project=member.project), "form": form}
     return render_page(request, member, "webhooks.html", context, 400 if form.is_bound else 200)
 
 
@@ -51,14 +49,14 @@ def _change(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpR
     form = WebhookForm(request.POST)
     if not form.is_valid():
         return _detail_page(request, member, webhook, form=form)
-    services.change(webhook, **form.cleaned_data)
+    webhooks.change(webhook, **form.cleaned_data)
     messages.success(request, _("Saved."))
     return None
 
 
 def _test(request: HttpRequest, member: Membership, webhook: Webhook) -> None:
     try:
-        events.send_test(webhook)
+        webhook_events.send_test(webhook)
     except DomainError as error:
         messages.error(request, str(error))
     else:
@@ -66,8 +64,8 @@ def _test(request: HttpRequest, member: Membership, webhook: Webhook) -> None:
 
 
 def _change_secret(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse:
-    services.change_secret(webhook)
-    return _detail_page(request, member, webhook, secret=secret_of(webhook))
+    webhooks.change_secret(webhook)
+    return _detail_page(request, member, webhook, secret=webhooks.secret_of(webhook))
 
 
 def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpResponse:
@@ -79,8 +77,8 @@ def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpR
 # If an action returns no response, the view redirects to the page of the webhook.
 ACTIONS: dict[str, Callable[[HttpRequest, Membership, Webhook], HttpResponse | None]] = {
     "change": _change,
-    "on": lambda request, member, webhook: services.switch_on(webhook),
-    "off": lambda request, member, webhook: services.switch_off(webhook, WebhookOffReason.OWNER),
+    "on": lambda request, member, webhook: webhooks.switch_on(webhook),
+    "off": lambda request, member, webhook: webhooks.switch_off(webhook, WebhookOffReason.OWNER),
     "test": _test,
     "secret": _change_secret,
     "delete": _delete,
@@ -100,7 +98,7 @@ def _detail_page(
         "webhook": webhook,
         "form": form or WebhookForm(initial=initial),
         "secret": secret,
-        "overlap": int(services.SECRET_OVERLAP.total_seconds() // 3600),
+        "overlap": int(webhooks.SECRET_OVERLAP.total_seconds() // 3600),
         "deliveries": webhook.deliveries.all()[:MAX_DELIVERIES],
     }
     response = render_page(request, member, "webhook.html", context, status=400 if form else 200)

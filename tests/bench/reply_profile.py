@@ -25,7 +25,7 @@ SAMPLING = Path(__file__).parent / "sampling"
 CAUSES = (
     ("recall", r"memory/recall/(service|search|ranking|query_parsing|embedders|fact_search|fullt)"),
     ("indexing", r"memory/recall/"),
-    ("webhooks", r"memory/webhooks"),
+    ("webhooks", r"memory/webhook"),
     ("prompt: bank, blocks, facts", r"memory/(prompt|blocks|layers)"),
     ("prompt: history", r"chat/prompt/history"),
     ("prompt: rest", r"chat/prompt|generation.py:_prepare|lookups.py:LookupLoop.begin"),

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from chat.conversations import edits
 from chat.models import Message
-from memory.layers import cycle, ladder, ladder_query
+from memory.layers import cycle, digests, ladder
 from memory.models import Entry, EntryStatus
 from memory.models.cursors import mark_layers_changed
 from memory.moderation import entry_operations
@@ -26,7 +26,7 @@ def small(project):
 
 
 def everything(project) -> list[ladder.LadderNode]:
-    return list(ladder_query._read(project.entries.all()))
+    return list(digests._read_nodes(project.entries.all()))
 
 
 def plans(nodes: list[ladder.LadderNode], now) -> list:
@@ -65,18 +65,18 @@ def refusing(act) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_plan_is_that_over_every_entry(small, owner, monkeypatch, seed):
-    plannable_nodes, observed_nodes = ladder_query.plannable_nodes, []
+    plannable_nodes, observed_nodes = digests.plannable_nodes, []
 
     def compared(project):
         unsettled, all_nodes = plannable_nodes(project), everything(project)
         now = START + timedelta(days=day)
         assert plans(unsettled, now) == plans(all_nodes, now)
-        look = ladder.next_due_at(ladder_query.visible_nodes(project), now, 200)
+        look = ladder.next_due_at(digests.visible_nodes(project), now, 200)
         assert look == ladder.next_due_at(all_nodes, now, 200)
         observed_nodes.append(len(all_nodes) - len(unsettled))
         return unsettled
 
-    monkeypatch.setattr(ladder_query, "plannable_nodes", compared)
+    monkeypatch.setattr(digests, "plannable_nodes", compared)
     chance = random.Random(seed)
     for day in range(0, 60, 5):
         disturb(small, owner, day, chance)
@@ -91,7 +91,7 @@ def test_complete_layers_are_not_read_again(small, owner):
         talk(small, owner, day)
     cycle.run(START + timedelta(days=90))
     few = Q(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
-    assert len(ladder_query.plannable_nodes(small)) == Entry.objects.filter(few).count() < 20
+    assert len(digests.plannable_nodes(small)) == Entry.objects.filter(few).count() < 20
     assert Entry.objects.count() > 40
 
 
@@ -107,7 +107,7 @@ def test_reading_takes_three_queries_however_much_there_is(
     mark_layers_changed(small.pk)
     Entry.objects.filter(granularity="day").update(state=EntryStatus.STALE)
     with django_assert_max_num_queries(3):
-        ladder_query.plannable_nodes(small)
+        digests.plannable_nodes(small)
 
 
 def test_a_stale_entry_holds_back_its_month_through_the_layers_between(project, chat, remember):
@@ -118,7 +118,7 @@ def test_a_stale_entry_holds_back_its_month_through_the_layers_between(project, 
     week = remember("- A week", None, "week", period_key="2026-W11", parent=month, **standing)
     day = remember("- A day", None, "day", parent=week, **standing)
     entry = remember("- Said", chat, state=EntryStatus.STALE, parent=day)
-    assert ladder.rewrites(ladder_query.plannable_nodes(project)) == []
+    assert ladder.rewrites(digests.plannable_nodes(project)) == []
     Entry.objects.filter(pk=entry.pk).update(state=EntryStatus.ABSORBED)
-    [roll] = ladder.rewrites(ladder_query.plannable_nodes(project))
+    [roll] = ladder.rewrites(digests.plannable_nodes(project))
     assert (roll.digest, roll.children) == (month.pk, (week.pk,))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat.models import Session
 from chat.prompt.preview import preview
-from memory.layers import cycle, ladder_query
+from memory.layers import cycle, digests
 from memory.models import Block, Entry
 from memory.prompt import sections
 from memory.recall import RecallScope, recall, search
@@ -78,12 +78,12 @@ def test_a_prompt_that_does_not_is_refused(watched, owner, monkeypatch):
 
 def test_a_cycle_that_does_not_is_refused(watched, monkeypatch):
     monkeypatch.setattr(
-        ladder_query, "visible_nodes", lambda project: list(ladder_query._read(Entry.objects.all()))
+        digests, "visible_nodes", lambda project: list(digests._read_nodes(Entry.objects.all()))
     )
     settle(watched)
     # Whoever settles goes on after an error.
     [refused] = guard.refused
-    assert refused.startswith("memory/layers/ladder_query.py:_read asks for memory_entry")
+    assert refused.startswith("memory/layers/digests.py:_read_nodes asks for memory_entry")
 
 
 @pytest.mark.parametrize("place", KNOWN)

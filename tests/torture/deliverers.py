@@ -10,7 +10,7 @@ from tests.torture import django_setup  # noqa: F401
 from django.conf import settings
 from django.db import connection
 
-from memory.webhooks import delivery
+from memory import webhooks
 
 
 def deliver(name: str, begun: Event) -> None:
@@ -19,5 +19,5 @@ def deliver(name: str, begun: Event) -> None:
     settings.OUTBOUND_ALLOW = [ip_network("127.0.0.1")]
     connection.ensure_connection()
     begun.set()
-    for webhook_id in delivery.due():
-        delivery.deliver(webhook_id)
+    for webhook_id in webhooks.due():
+        webhooks.deliver(webhook_id)

@@ -25,9 +25,9 @@ from rest_framework.test import APIClient
 
 from chat.importers import jobs
 from chat.models import Session
+from memory import webhooks
 from memory.layers import cycle
 from memory.recall import indexing
-from memory.webhooks import delivery
 from projects.models import Project, Token
 
 # The answers to a request for a project that may be gone by now.
@@ -66,8 +66,8 @@ def index() -> list[str]:
 
 
 def deliver() -> list[str]:
-    for webhook_id in delivery.due():
-        delivery.deliver(webhook_id, budget_s=1)
+    for webhook_id in webhooks.due():
+        webhooks.deliver(webhook_id, budget_s=1)
     return []
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.layers import cycle, ladder_query
+from memory.layers import cycle, digests
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
 from memory.layers.statistics import ALL, GROUPS, kept_by_layer, particulars_by_layer
@@ -83,7 +83,7 @@ def test_two_years_of_daily_talk(owner, talks, writer, scale, tally: Callable):
     assert fullest > project.bank_max_tokens * 0.7
     least = {Granularity.CONVERSATION, Granularity.WEEK}
     assert set(particulars_by_layer(project)) >= scale(set(Granularity), least)
-    assert len(ladder_query.plannable_nodes(project)) < scale(300, 30) < project.entries.count()
+    assert len(digests.plannable_nodes(project)) < scale(300, 30) < project.entries.count()
     report_kept_particulars(project, tally)
     report_cycle_times(took, tally)
 

@@ -13,9 +13,9 @@ from standardwebhooks.webhooks import Webhook as Standard
 
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
+from memory import webhooks
 from memory.models import Delivery, Webhook
-from memory.webhooks import delivery
-from memory.webhooks.signatures import secret_of
+from memory.webhooks import secret_of
 from projects.services import create_project
 from tests.receiver import Received, Reply
 from tests.torture import deliverers
@@ -71,8 +71,8 @@ def test_deliveries_survive_their_workers(crew, chance, scale, tally, receiver, 
 
 
 def deliver_due_webhooks() -> None:
-    for webhook_id in delivery.due():
-        delivery.deliver(webhook_id)
+    for webhook_id in webhooks.due():
+        webhooks.deliver(webhook_id)
 
 
 def time_passes() -> None:

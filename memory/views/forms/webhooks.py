@@ -4,7 +4,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from memory.models.webhooks import SUBSCRIBABLE_EVENTS
-from memory.webhooks.services import check_url
+from memory.webhooks import check_url
 from projects.core.errors import InvalidInputError
 from projects.core.outbound_http import MAX_URL_CHARS
 

@@ -46,19 +46,19 @@ def inside(settings, receiver) -> Receiver:
 @pytest.fixture
 def webhook(project, owner, inside):
     """One that listens to everything."""
-    from memory.webhooks import services
+    from memory import webhooks
 
-    return services.register(project, f"{inside.url}/hook", EVENTS, owner)
+    return webhooks.register(project, f"{inside.url}/hook", EVENTS, owner)
 
 
 @pytest.fixture
 def work() -> Callable[[], None]:
     """Does what workers do until nothing is due."""
-    from memory.webhooks import delivery
+    from memory import webhooks
 
     def run() -> None:
-        for webhook_id in delivery.due():
-            assert delivery.deliver(webhook_id)
+        for webhook_id in webhooks.due():
+            assert webhooks.deliver(webhook_id)
 
     return run
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from memory import webhooks
 from memory.models import Delivery, Webhook
-from memory.webhooks import services
-from memory.webhooks.signatures import secret_of
+from memory.webhooks import secret_of
 from tests.addresses import NEVER_CONNECTED, REBINDING_URLS
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_an_address_that_leads_inside_is_refused(api, owner, project, connector,
 def test_it_is_refused_at_delivery_too(project, owner, connector, work, url):
     """Whatever let it pass at registration, or it changed since."""
     if any(url == name for name in REBINDING_URLS):
-        services.check_url(url)
+        webhooks.check_url(url)
     webhook = Webhook.objects.create(project=project, url=url, events=[], created_by=owner)
     Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
     work()
@@ -159,7 +159,7 @@ def test_deliveries_are_filtered_and_paged(api, owner, webhook, project):
 def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, inside):
     client = api(owner)
     for number in range(10):
-        services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+        webhooks.register(project, f"{inside.url}/{number}", ["import.done"], owner)
         Delivery.objects.create(project=project, webhook=webhook, event="import.done")
     for path in (URL, webhook_url(webhook, "deliveries/")):
         client.get(path)
@@ -172,8 +172,8 @@ def test_lists_take_the_same_queries_for_many(api, owner, webhook, project, insi
 
 
 def test_a_project_takes_only_so_many(api, owner, project, inside, connector):
-    for number in range(services.MAX_WEBHOOKS):
-        services.register(project, f"{inside.url}/{number}", ["import.done"], owner)
+    for number in range(webhooks.MAX_WEBHOOKS):
+        webhooks.register(project, f"{inside.url}/{number}", ["import.done"], owner)
     answer = api(owner).post(URL, WISH, format="json")
     assert answer.status_code == 400
     assert answer.json() == {"detail": "A project can have at most 20 webhooks."}

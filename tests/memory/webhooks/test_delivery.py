@@ -13,11 +13,10 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from chat.conversations.messages import post_message
 from chat.models import Session, Visibility
-from memory import tasks
+from memory import tasks, webhooks
 from memory.models import Delivery
-from memory.webhooks import delivery, services
-from memory.webhooks.events import send_test
-from memory.webhooks.signatures import secret_of
+from memory.webhook_events import send_test
+from memory.webhooks import secret_of
 from tests.receiver import Reply
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +75,7 @@ def test_the_signature_by_hand(webhook, inside, say, work):
 
 
 def test_two_webhooks_have_two_secrets_and_neither_is_kept(webhook, project, owner, inside):
-    other = services.register(project, f"{inside.url}/other", ["import.done"], owner)
+    other = webhooks.register(project, f"{inside.url}/other", ["import.done"], owner)
     assert secret_of(other) != secret_of(webhook)
     row = str(type(webhook).objects.filter(pk=webhook.pk).values().get())
     assert secret_of(webhook).removeprefix("whsec_") not in row
@@ -84,7 +83,7 @@ def test_two_webhooks_have_two_secrets_and_neither_is_kept(webhook, project, own
 
 def test_for_a_while_both_secrets_sign(webhook, inside, say, work, pass_time):
     before = secret_of(webhook)
-    services.change_secret(webhook)
+    webhooks.change_secret(webhook)
     after = secret_of(webhook)
     say()
     work()
@@ -140,11 +139,11 @@ def test_it_is_tried_again_with_the_same_id_and_body(webhook, inside, say, work,
 
 def test_the_waits_grow_and_differ_and_make_about_a_day():
     for attempts, seconds in enumerate([30, 120, 480, 1_920, 7_680, 21_600, 21_600], 1):
-        waits = {delivery.retry_delay(attempts).total_seconds() for _ in range(200)}
+        waits = {webhooks.retry_delay(attempts).total_seconds() for _ in range(200)}
         assert 0.8 * seconds <= min(waits) < 0.85 * seconds
         assert 1.15 * seconds < max(waits) <= 1.2 * seconds
     whole = sum(
-        (delivery.retry_delay(number) for number in range(1, delivery.MAX_ATTEMPTS)),
+        (webhooks.retry_delay(number) for number in range(1, webhooks.MAX_ATTEMPTS)),
         timedelta(),
     )
     assert timedelta(hours=20) < whole < timedelta(hours=34)
@@ -157,7 +156,7 @@ def test_after_ten_attempts_it_is_given_up(webhook, inside, say, work, pass_time
         work()
         pass_time(hours=8)
     assert len(set(ids(inside.requests))) == 1
-    assert len(inside.requests) == delivery.MAX_ATTEMPTS
+    assert len(inside.requests) == webhooks.MAX_ATTEMPTS
     last = the_delivery()
     assert (last.state, last.status_code, last.next_try_at) == ("given_up", 500, None)
 
@@ -214,7 +213,7 @@ def test_one_that_recovered_is_left_alone_for_as_short_as_at_first(
 
 
 def test_one_that_is_deleted_meanwhile_harms_nothing(webhook, inside, say, work):
-    real = delivery._send
+    real = webhooks._send
     say()
 
     def send_and_delete(*value):
@@ -224,7 +223,7 @@ def test_one_that_is_deleted_meanwhile_harms_nothing(webhook, inside, say, work)
 
     inside.reply = Reply(410)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "_send", send_and_delete)
+        patch.setattr(webhooks, "_send", send_and_delete)
         work()
     assert not Delivery.objects.exists()
 
@@ -273,7 +272,7 @@ def test_one_that_is_switched_on_again_starts_afresh(webhook, inside, say, work,
     pass_time(days=4)
     work()
     webhook.refresh_from_db()
-    services.switch_on(webhook)
+    webhooks.switch_on(webhook)
     inside.reply = Reply()
     say()
     work()
@@ -309,17 +308,17 @@ def test_a_killed_worker_s_delivery_comes_with_the_next(
     class Killed(BaseException):
         pass
 
-    real = delivery._send
+    real = webhooks._send
 
     def send_and_die(*value):
         real(*value)
         raise Killed
 
     say()
-    monkeypatch.setattr(delivery, "_send", send_and_die)
+    monkeypatch.setattr(webhooks, "_send", send_and_die)
     with pytest.raises(Killed):
-        delivery.deliver(webhook.pk)
-    monkeypatch.setattr(delivery, "_send", real)
+        webhooks.deliver(webhook.pk)
+    monkeypatch.setattr(webhooks, "_send", real)
     work()
     assert len(inside.requests) == 1
     pass_time(seconds=61)
@@ -341,25 +340,25 @@ def test_a_lost_message_is_found_by_the_sweep(webhook, inside, say, monkeypatch)
 def test_a_worker_leaves_to_another_what_it_has_no_time_for(webhook, inside, say, sent):
     for _ in range(3):
         say()
-    assert delivery.deliver(webhook.pk, budget_s=0) is False
-    assert delivery.deliver(webhook.pk) is True
+    assert webhooks.deliver(webhook.pk, budget_s=0) is False
+    assert webhooks.deliver(webhook.pk) is True
     assert len(inside.requests) == 3
 
 
 def test_two_workers_do_not_send_the_same(webhook, inside, say):
     say()
-    assert delivery._claim(webhook.pk) is not None
-    assert delivery._claim(webhook.pk) is None
-    assert delivery.deliver(webhook.pk) is True
+    assert webhooks._claim(webhook.pk) is not None
+    assert webhooks._claim(webhook.pk) is None
+    assert webhooks.deliver(webhook.pk) is True
     assert inside.requests == []
 
 
 def test_an_overtaken_sender_sends_nothing(webhook, inside, say, pass_time):
     say()
-    slow = delivery._claim(webhook.pk)
+    slow = webhooks._claim(webhook.pk)
     pass_time(seconds=61)
-    assert delivery._claim(webhook.pk) is not None
-    assert delivery._deliver_next(slow) is False
+    assert webhooks._claim(webhook.pk) is not None
+    assert webhooks._deliver_next(slow) is False
     assert inside.requests == []
 
 
@@ -394,7 +393,7 @@ def test_a_receiver_that_hangs_is_not_waited_for(webhook, inside, say, work, mon
 
     real = outbound_http.request
     monkeypatch.setattr(
-        delivery.outbound_http, "request", lambda *value, **kw: real(*value, seconds=0.2, **kw)
+        webhooks.outbound_http, "request", lambda *value, **kw: real(*value, seconds=0.2, **kw)
     )
     inside.reply = Reply(delay=1)
     say()

@@ -15,12 +15,12 @@ from chat.conversations.messages import ask, post_message
 from chat.conversations.sessions import close_idle_sessions, update_session
 from chat.importers import jobs
 from chat.models import Session, Visibility
+from memory import webhooks
 from memory.facts import Statement, create_fact, update
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.models import Activity, ActivityVerb, Delivery, ReviewReason
 from memory.models.activity import record_activity
 from memory.moderation import entry_operations
-from memory.webhooks import services
 from projects.core.models import new_id
 
 pytestmark = pytest.mark.django_db
@@ -271,10 +271,10 @@ def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
 
 
 def test_only_who_listens_is_told(project, owner, inside, shared, editor):
-    loud = services.register(project, f"{inside.url}/a", ["message.posted"], owner)
-    services.register(project, f"{inside.url}/b", ["import.done"], owner)
-    off = services.register(project, f"{inside.url}/c", ["message.posted"], owner)
-    services.switch_off(off, "owner")
+    loud = webhooks.register(project, f"{inside.url}/a", ["message.posted"], owner)
+    webhooks.register(project, f"{inside.url}/b", ["import.done"], owner)
+    off = webhooks.register(project, f"{inside.url}/c", ["message.posted"], owner)
+    webhooks.switch_off(off, "owner")
     post_message(shared, "Hello", author=editor)
     assert [delivery.webhook_id for delivery in Delivery.objects.all()] == [loud.pk]
 
@@ -296,7 +296,7 @@ def test_without_webhooks_a_message_costs_one_query_more(shared, editor, monkeyp
 
     queries()
     with_the_question = queries()
-    monkeypatch.setattr("memory.webhooks.events.emit", lambda *_: None)
+    monkeypatch.setattr("memory.webhook_events.emit", lambda *_: None)
     assert with_the_question - queries() == 1
 
 
@@ -305,7 +305,7 @@ def test_many_webhooks_cost_as_many_queries_as_one(
 ):
     def register(count: int) -> None:
         for number in range(count):
-            services.register(project, f"{inside.url}/{number}", ["message.posted"], owner)
+            webhooks.register(project, f"{inside.url}/{number}", ["message.posted"], owner)
 
     register(1)
     post_message(shared, "Hello", author=editor)

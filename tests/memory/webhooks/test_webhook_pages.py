@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from memory import webhooks
 from memory.models import Delivery, Webhook
-from memory.webhooks import services
-from memory.webhooks.signatures import secret_of
+from memory.webhooks import secret_of
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +94,7 @@ def test_owners_see_that_one_fails_or_was_switched_off(as_owner, webhook, projec
     for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
         text = as_owner.get(path).content.decode()
         assert "Failing since" in text and "The connection failed." in text and "Next try" in text
-    services.switch_off(webhook, "failing")
+    webhooks.switch_off(webhook, "failing")
     for path in (URL, webhook_url(webhook), "/projects/billing/settings/"):
         assert "No delivery succeeded for three days." in as_owner.get(path).content.decode()
 

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from chat.permissions import session_for_writing
 from memory.api.base import MembershipMixin
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
-from memory.files import access, adding
+from memory.files import access, adding, processing
 from memory.files.responses import file_response
 from memory.forgetting.service import ForgetScope
 from memory.models import File, FileRevision, FileState
@@ -40,16 +40,27 @@ class FileVersionSerializer(serializers.ModelSerializer):
     progress = serializers.IntegerField(
         help_text="The share of the text that search finds, in percent."
     )
-    reason = serializers.CharField(help_text="The reason why the file could not be read.")
-    warnings = serializers.ListField(child=serializers.CharField())
+    reason = serializers.SerializerMethodField(
+        help_text="The reason why the file could not be read, in English."
+    )
+    reason_code = serializers.CharField(
+        source="reason", help_text="The same for programs, such as `encrypted` or `no_text`."
+    )
+    warnings = serializers.SerializerMethodField()
 
     class Meta:
         model = FileRevision
         fields = (
-            *("number", "state", "progress", "reason", "warnings", "media_type", "title"),
-            *("size", "sha256", "page_count", "added_by", "created_at"),
+            *("number", "state", "progress", "reason", "reason_code", "warnings"),
+            *("media_type", "title", "size", "sha256", "page_count", "added_by", "created_at"),
         )
         read_only_fields = fields
+
+    def get_reason(self, revision: FileRevision) -> str:
+        return processing.explain(revision.reason)
+
+    def get_warnings(self, revision: FileRevision) -> list[str]:
+        return [processing.explain(warning) for warning in revision.warnings]
 
 
 class FileSerializer(serializers.ModelSerializer):

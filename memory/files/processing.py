@@ -19,7 +19,6 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import F
-from django.utils.translation import gettext_noop
 
 from chat.models import Role
 from memory import leases
@@ -40,8 +39,6 @@ STORED_BATCH_SIZE = 1_000
 INDEXED_BATCH_SIZE = 500
 # The number of attempts to read a file. After this, each attempt is assumed to kill the worker.
 MAX_ATTEMPTS = 5
-NO_TEXT = gettext_noop("No text was found in this file.")
-GAVE_UP = gettext_noop("This file could not be read: each attempt was interrupted.")
 
 
 def due() -> FileRevisionQuerySet:
@@ -77,13 +74,13 @@ def _work(lease: Lease) -> None:
 def _read(lease: Lease, revision: FileRevision) -> bool:
     """Read the file and store its passages. Return False if the file cannot be read."""
     if revision.state == FileState.READING and revision.failures >= MAX_ATTEMPTS:
-        return _give_up(lease, GAVE_UP)
+        return _give_up(lease, "interrupted")
     lease.row.update(state=FileState.READING, failures=F("failures") + 1)
     try:
         with local_copy(revision) as path:
             document = reading.read_document(path, revision.document.name, limits())
     except reading.UnreadableFileError as error:
-        return _give_up(lease, str(error))
+        return _give_up(lease, error.reason)
     except Exception:
         # Does not count as an attempt, because this process is alive.
         lease.row.update(state=FileState.WAITING)
@@ -114,7 +111,7 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
             ]
         )
     if not revision.passage_count:
-        return _give_up(lease, next(iter(revision.warnings), NO_TEXT))
+        return _give_up(lease, "no_text")
     return True
 
 
@@ -125,12 +122,14 @@ def limits() -> reading.ReadingLimits:
     )
 
 
+def explain(reason: str) -> str:
+    """Return a stored reason or warning as a sentence in the reader's language."""
+    return reading.explain(reason, limits())
+
+
 def _give_up(lease: Lease, reason: str) -> bool:
-    """Store why the file cannot be read. Only a user can start another attempt."""
-    rows = lease.row
-    rows.update(
-        state=FileState.FAILED, reason=storable(reason)[:500], lease_holder=None, lease_until=None
-    )
+    """Store the code of the reason. Only a user can start another attempt."""
+    lease.row.update(state=FileState.FAILED, reason=reason, lease_holder=None, lease_until=None)
     return False
 
 

@@ -105,8 +105,8 @@ class FileRevisionQuerySet(LeasedQuerySet):
 class FileRevision(LeasedModel):
     """One version of a file: its bytes, and the progress of reading and indexing them.
 
-    `reason` is the reason, for users, why it could not be read. Copies of the same bytes in a
-    project share one stored file.
+    `reason` is the code of the reason why it could not be read. `warnings` are codes about content
+    that was left out. Copies of the same bytes in a project share one stored file.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from memory.files import processing
 from memory.forgetting import retention
 from memory.moderation.diffs import ADDED, REMOVED, DiffPiece
 from memory.profile import project_knowledge
@@ -29,6 +30,7 @@ DIFF_FORMATS = {REMOVED: "<del>{}</del>", ADDED: "<ins>{}</ins>"}
 
 register.simple_tag(readable_sections, name="prompt_sources")
 register.simple_tag(project_knowledge)
+register.filter("explained", processing.explain)
 
 
 @register.filter

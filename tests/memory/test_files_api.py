@@ -6,10 +6,11 @@ import zipfile
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
+from django.utils import translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Visibility
-from memory.models import File, FileState
+from memory.models import File, FileRevision, FileState
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +55,21 @@ def test_a_file_that_is_refused_says_why(api, project, owner):
     response = upload(api(owner), content=b"")
     assert response.status_code == 400
     assert not File.objects.exists()
+
+
+def test_the_reason_of_a_failure_has_a_code_and_an_english_sentence(api, project, owner):
+    document = add_text(project, owner, "scan.pdf", "%PDF-1.7 broken")
+    with translation.override("de"):
+        read(document)
+    client = api(owner)
+    answer = client.get(f"{URL}{document.pk}/", HTTP_ACCEPT_LANGUAGE="de")
+    [version] = answer.json()["versions"]
+    assert version["reason_code"] == "damaged"
+    assert version["reason"] == "The file is damaged or not complete."
+    FileRevision.objects.update(reason="too_many_pages", warnings=["empty_pages:7", "recognised"])
+    [version] = client.get(f"{URL}{document.pk}/").json()["versions"]
+    assert "The limit is 2000 pages." in version["reason"]
+    assert version["warnings"][0] == "Pages without text: 7."
 
 
 def test_a_file_of_a_private_chat_is_nobody_elses(api, project, owner, editor):

@@ -6,9 +6,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Visibility
+from memory.files import reading
+from memory.files.reading import DEFAULT
+from memory.files.reading.errors import unreadable
 from memory.models import File, FileRevision, FileState
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
 
@@ -65,10 +69,36 @@ def test_a_file_of_a_private_chat_is_on_no_page_of_others(browse, project, owner
     assert b"newton" not in browse(editor, q="torque of the bolts").content
 
 
+@pytest.mark.parametrize(
+    ("reader", "reason", "warning"),
+    [
+        ("en", "takes too long to read", "Pages without text: 7."),
+        ("de", "Das Lesen der Datei dauert zu lange.", "Seiten ohne Text: 7."),
+    ],
+)
+def test_a_reason_is_shown_in_the_language_of_the_reader(
+    project, owner, client, monkeypatch, reader, reason, warning
+):
+    document = add_text(project, owner)
+
+    def time_out(*args):
+        raise unreadable("timed_out", DEFAULT)
+
+    with translation.override("de" if reader == "en" else "en"):
+        monkeypatch.setattr(reading, "read_document", time_out)
+        read(document)
+    FileRevision.objects.update(warnings=["empty_pages:7"])
+    client.force_login(owner)
+    language = {"HTTP_ACCEPT_LANGUAGE": reader}
+    assert reason in client.get(f"/projects/{project.slug}/files/", **language).content.decode()
+    page = client.get(reverse("file", args=[project.slug, document.pk]), **language)
+    assert reason in page.content.decode() and warning in page.content.decode()
+
+
 def test_a_failure_shows_the_reason_and_is_retried(browse, project, owner, editor):
     document = add_text(project, owner)
-    FileRevision.objects.update(state=FileState.FAILED, reason="The file is damaged.")
-    assert b"The file is damaged." in browse(owner).content
+    FileRevision.objects.update(state=FileState.FAILED, reason="damaged")
+    assert b"The file is damaged or not complete." in browse(owner).content
     assert browse(editor, "file-retry", document.pk, method="post").status_code == 403
     browse(owner, "file-retry", document.pk, method="post")
     assert FileRevision.objects.get().state == FileState.WAITING

@@ -24,8 +24,8 @@ class Section:
 class Document:
     """The text of a file, in reading order.
 
-    `page_count` is None for files without pages. `warnings` are English sentences about content
-    that was left out.
+    `page_count` is None for files without pages. `warnings` are codes of
+    `memory.files.reading.errors` about content that was left out, such as `empty_pages:3`.
     """
 
     media_type: str

@@ -48,7 +48,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
             empty += 1
     if not sections:
         raise ParsingError("scanned" if _has_images(pdf) else "no_text")
-    warnings = (f"Pages without text: {empty}.",) if empty else ()
+    warnings = (f"empty_pages:{empty}",) if empty else ()
     title = pdf.get_metadata_value("Title")
     return Parsed(sections, title=clean(title), page_count=len(pdf), warnings=warnings)
 

@@ -1,4 +1,7 @@
-"""The reasons why a file cannot be read."""
+"""The reasons why a file cannot be read, and the warnings about content that was left out.
+
+They are stored as codes, so that each reader sees them in their own language.
+"""
 
 from typing import ClassVar
 
@@ -6,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.files.reading.limits import ReadingLimits
 from projects.core.errors import InvalidInputError, StrOrPromise
+from projects.core.text import translate_reason
 
 
 class UnreadableFileError(InvalidInputError):
@@ -28,6 +32,11 @@ MESSAGES: dict[str, StrOrPromise] = {
     "unsupported": _("Files of this type cannot be read."),
     "timed_out": _("The file takes too long to read."),
     "out_of_memory": _("The file needs too much memory to read."),
+    "interrupted": _("This file could not be read: each attempt was interrupted."),
+    # Warnings.
+    "recognised": _("The text was recognised in the images of the pages."),
+    "first_pages": _("Only the first {count} pages were read."),
+    "empty_pages": _("Pages without text: {count}."),
 }
 # The codes of reasons that share a code with another reason.
 _CODES = {"too_much_text": "too_large", "scanned": "no_text"}
@@ -35,11 +44,23 @@ _CODES = {"too_much_text": "too_large", "scanned": "no_text"}
 
 def unreadable(reason: str, limits: ReadingLimits) -> UnreadableFileError:
     """Return the error for a `reason` of `MESSAGES`."""
-    message = str(MESSAGES[reason]).format(
+    error = UnreadableFileError(explain(reason, limits), code=_CODES.get(reason, reason))
+    error.reason = reason
+    return error
+
+
+def explain(reason: str, limits: ReadingLimits) -> str:
+    """Return a stored reason or warning as a sentence in the reader's language.
+
+    It is a code of `MESSAGES`, with a count after a colon if the sentence has one. Sentences that
+    earlier versions stored are translated if possible.
+    """
+    code, _colon, count = reason.partition(":")
+    if code not in MESSAGES:
+        return translate_reason(reason)
+    return str(MESSAGES[code]).format(
         megabytes=limits.max_bytes // 2**20,
         characters=limits.max_text_chars,
         pages=limits.max_pages,
+        count=count,
     )
-    error = UnreadableFileError(message, code=_CODES.get(reason, reason))
-    error.reason = reason
-    return error

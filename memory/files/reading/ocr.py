@@ -46,11 +46,11 @@ def read_scanned(
     if found is None:
         raise unreadable("scanned", limits)
     sections: list[Section] = []
-    warnings = ["The text was recognised in the images of the pages."]
+    warnings = ["recognised"]
     end, number = time.monotonic() + limits.ocr_s, 1
     while number <= limits.max_pages:
         if time.monotonic() > end:
-            warnings.append(f"Only the first {number - 1} pages were read.")
+            warnings.append(f"first_pages:{number - 1}")
             break
         try:
             text = _page_text(page_image(path, number, IMAGE_WIDTH), found, limits)

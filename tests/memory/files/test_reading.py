@@ -79,7 +79,7 @@ def test_a_pdf_has_a_section_for_each_page(file):
         ("p. 1", 1, (), "First page"),
         ("p. 3", 3, (), "Third page"),
     ]
-    assert document.warnings == ("Pages without text: 1.",)
+    assert document.warnings == ("empty_pages:1",)
 
 
 def test_bookmarks_are_headings_of_pages(file):

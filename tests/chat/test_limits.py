@@ -1,7 +1,7 @@
 """Limits of tokens and money hold for any number of replies at once, and open again."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from chat.conversations import generation
 from chat.conversations.messages import ask
@@ -58,8 +59,9 @@ def test_concurrent_replies_never_exceed_the_limit(project, owner, scripted):
 
     async def all_at_once() -> list:
         tasks = [asyncio.create_task(_events(reply, payer)) for reply in replies[1:]]
-        while sum(task.done() for task in tasks) < 9:
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(120):
+            while sum(task.done() for task in tasks) < 9:
+                await asyncio.sleep(0.02)
         for permit in permits:
             permit.release(3)
         return await asyncio.gather(*tasks)
@@ -131,8 +133,9 @@ def test_a_stopped_reply_frees_its_reservation(session, owner, scripted):
     async def stop() -> None:
         live = await live_replies.start(reply, Payer(owner.pk))
         permits.release(2)
-        while not live.text:
-            await live.changed.wait()
+        async with asyncio.timeout(120):
+            while not live.text:
+                await live.changed.wait()
         live.stop()
         await live_replies.wait_for_all()
 
@@ -256,3 +259,50 @@ def test_a_limit_has_one_subject(project, owner):
         SpendingLimit(project=project, user=owner).full_clean()
     with pytest.raises(ValidationError):
         SpendingLimit(tokens_per_day=1).full_clean()
+
+
+def queries_of_budgets(project, payer) -> tuple[int, list[limits.Budget]]:
+    with CaptureQueriesContext(connection) as queries:
+        found = list(limits.all_budgets(project.pk, payer))
+    return len(queries), found
+
+
+def test_calls_that_ended_long_ago_are_summed_once(project, owner):
+    SpendingLimit.objects.create(
+        project=project, tokens_per_day=10_000, tokens_per_month=10_000, dollars_per_month=10
+    )
+    payer, now = Payer(owner.pk), timezone.now()
+    for minutes in range(0, 33 * 24 * 60, 360):
+        used(project, 10, cost=Decimal("0.25"), started_at=now - timedelta(minutes=minutes))
+    spans = limits._spans(project.zone)
+    first, day = (
+        Call.objects.filter(started_at__gte=spans[period][0]).count() for period in ("month", "day")
+    )
+    expected = [10 * day, 10 * first, first / Decimal(4)]
+    count, found = queries_of_budgets(project, payer)
+    assert [budget.used for budget in found] == expected
+    used(project, 7, cost=1)
+    again, found = queries_of_budgets(project, payer)
+    assert again == count - 1
+    assert [budget.used for budget in found] == [10 * day + 7, 10 * first + 7, expected[2] + 1]
+
+
+def test_settled_sums_move_on_with_time_and_end_with_their_period(project, owner, monkeypatch):
+    SpendingLimit.objects.create(project=project, tokens_per_day=1_000, tokens_per_month=1_000)
+    start = datetime(2026, 3, 10, 22, tzinfo=UTC)
+
+    def amounts(now: datetime) -> list[Decimal]:
+        monkeypatch.setattr(limits.timezone, "now", lambda: now)
+        return [budget.used for budget in limits.all_budgets(project.pk, Payer(owner.pk))]
+
+    used(project, 1, started_at=start - timedelta(hours=5))
+    used(project, 10, started_at=start)
+    assert amounts(start) == [11, 11]
+    # Past the age at which calls are settled, and past the time for which sums are kept.
+    for minutes in range(0, 120, 7):
+        assert amounts(start + timedelta(minutes=minutes)) == [11, 11]
+    # A clock that is set back.
+    assert amounts(start - timedelta(hours=1)) == [11, 11]
+    # The next day, and the next month.
+    assert amounts(start + timedelta(hours=2)) == [0, 11]
+    assert amounts(start + timedelta(days=22)) == [0, 0]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -84,15 +84,15 @@ class Whole:
         lines = (self.data_dir / "postgres/postmaster.pid").read_text().splitlines()
         os.kill(int(lines[0]), signal.SIGQUIT)
 
-    def children(self) -> dict[str, int]:
-        """The process ids of the first web process, and of the worker that summarises."""
+    def children(self, parts: Sequence[str] = PARTS) -> dict[str, int]:
+        """The process ids of `parts`: the first web process, and the worker that summarises."""
         import psutil
 
         by_name = {}
         for child in psutil.Process(self.pid).children():
             with suppress(psutil.NoSuchProcess):
                 by_name[child.name()] = child.pid
-        return {name: by_name[f"strata-{name}"] for name in PARTS if f"strata-{name}" in by_name}
+        return {name: by_name[f"strata-{name}"] for name in parts if f"strata-{name}" in by_name}
 
 
 class Talk:

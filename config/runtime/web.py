@@ -1,22 +1,38 @@
-"""The web process of `manage.py up`: uvicorn, but it sleeps until a request or signal arrives."""
+"""The web process: uvicorn, but it sleeps until a request or signal arrives, and it answers all
+requests that clients have sent before it stops.
+"""
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formatdate
-from socket import socket
 from types import FrameType
 
 import uvicorn
+from django.core.management import CommandError
 from uvicorn.server import ServerState
 
-from config.runtime.commands import SHUTDOWN_S
 from config.runtime.watchdog import until_heartbeat
+
+# The number of seconds for requests in progress when the process stops.
+SHUTDOWN_S = 5
+# For so long, a stopping process waits for requests on open connections. Clients have sent them
+# before they could notice the stop.
+LINGER_S = 0.5
+# Longer than proxies keep their idle connections (nginx 60 s, Caddy 120 s). Else a proxy could send
+# a request on a connection that is being closed, and may not repeat it.
+KEEP_ALIVE_S = 125
 
 Headers = list[tuple[bytes, bytes]]
 
 
-def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
-    """Serve requests on `listener` until SIGTERM. Other processes may serve it too.
+def serve(
+    listener: socket.socket, heartbeat: Callable[[], None] = lambda: None, drain_s: int = SHUTDOWN_S
+) -> None:
+    """Serve requests on `listener` until SIGTERM, and those in progress for up to `drain_s` seconds
+    longer. Other processes may serve it too.
 
     The event loop calls `heartbeat`.
     """
@@ -29,17 +45,40 @@ def serve(listener: socket, heartbeat: Callable[[], None]) -> None:
         proxy_headers=False,
         access_log=False,
         log_config=None,
-        timeout_graceful_shutdown=SHUTDOWN_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=drain_s,
     )
     Server(config, heartbeat).run(sockets=[listener])
+
+
+def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """Return a socket that is bound to this address. Raises `CommandError` if that is
+    impossible.
+    """
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # Ports of recently closed connections can be used.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except socket.gaierror as error:
+        raise CommandError(f"{host} is not an address of this machine") from error
+    except OSError as error:
+        raise CommandError(
+            f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
+            " choose another with --port or PORT"
+        ) from error
+    return bound
 
 
 class DatedState(ServerState):
     """uvicorn's state, but its date is computed for each response."""
 
+    stopping = False
+
     @property
     def default_headers(self) -> Headers:
-        return [(b"date", formatdate(usegmt=True).encode())]
+        date = (b"date", formatdate(usegmt=True).encode())
+        return [date, (b"connection", b"close")] if self.stopping else [date]
 
     @default_headers.setter
     def default_headers(self, headers: Headers) -> None:
@@ -52,7 +91,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, heartbeat: Callable[[], None]) -> None:
         super().__init__(config)
         self._heartbeat = heartbeat
-        self.server_state = DatedState()
+        self.server_state: DatedState = DatedState()
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -70,3 +109,34 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
         if self._loop:
             self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, but answer each request on a connection that the system has accepted.
+
+        uvicorn resets the connections that wait for it, and those whose request it has not read.
+        """
+        loop = asyncio.get_running_loop()
+        self.server_state.stopping = True
+        waiting: list[socket.socket] = []
+        for listener in sockets or ():
+            loop.remove_reader(listener)
+        # A connection that the loop has just accepted needs its server open.
+        await asyncio.sleep(0)
+        for listener in sockets or ():
+            with suppress(OSError):
+                while True:
+                    waiting.append(listener.accept()[0])
+        for server in self.servers:
+            server.close()
+        for connection in waiting:
+            await loop.connect_accepted_socket(self._protocol, connection)
+        for protocol in self.server_state.connections:
+            if cycle := getattr(protocol, "cycle", None):
+                cycle.default_headers = self.server_state.default_headers
+        await asyncio.sleep(LINGER_S)
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )

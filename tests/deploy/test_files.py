@@ -4,17 +4,19 @@ import re
 import shutil
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+import uvicorn
 import yaml
 from django.conf import settings
 from django.core.management import call_command, get_commands, load_command_class
 from django.urls import NoReverseMatch, reverse
 
 from config.runtime import commands as processes
+from config.runtime import web
+from tests.shape.ports import reserved_port
 
 ROOT = Path(settings.BASE_DIR)
 DEPLOY = ROOT / "deploy"
@@ -33,13 +35,13 @@ def of_ours(words: list[str]) -> bool:
     """Whether it is a process of Strata as `up` starts it, or a command of manage.py."""
     parsed = command(words)
     if parsed[0] == "manage.py":
-        return parsed[1] in get_commands()
+        return container_runs(parsed[1:])
     if "worker" in parsed:
         # A unit's queue is the name of its instance.
         queue = words[words.index("-Q") + 1].replace("%i", "chat")
         parsed[parsed.index("-Q") + 1] = queue
         return queue in settings.QUEUES and parsed == processes.worker(queue)[1:]
-    return parsed in (processes.web(8000)[1:], processes.beat()[1:])
+    return parsed == processes.beat()[1:]
 
 
 def container_runs(words: list[str]) -> bool:
@@ -59,18 +61,18 @@ def test_a_unit_starts_what_up_starts(unit):
     assert of_ours(exec_start(unit))
 
 
-def test_headers_of_proxies_are_left_to_the_settings():
-    assert "--no-proxy-headers" in processes.web(8000)
-
-
-def test_a_web_process_gets_the_time_to_stop_that_is_set(monkeypatch):
-    started: list[list[str]] = []
-    monkeypatch.setattr("os.execv", lambda program, words: started.append(words))
+@pytest.mark.parametrize(("options", "seconds"), [(["--drain", "25"], 25), ([], 5)])
+def test_a_web_process_leaves_proxy_headers_to_the_settings_and_stops_in_time(
+    monkeypatch, options, seconds
+):
+    started: list[uvicorn.Config] = []
+    monkeypatch.setattr(web.Server, "run", lambda server, sockets: started.append(server.config))
     monkeypatch.chdir(ROOT)
-    call_command("run", "web", "--drain", "25")
-    call_command("run", "web")
-    options = [dict(pairwise(words)) for words in started]
-    assert [each["--timeout-graceful-shutdown"] for each in options] == ["25", "5"]
+    with reserved_port()[0] as reservation:
+        port = reservation.getsockname()[1]
+        call_command("run", "web", "--port", str(port), *options)
+    [config] = started
+    assert (config.proxy_headers, config.timeout_graceful_shutdown) == (False, seconds)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

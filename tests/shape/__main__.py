@@ -24,7 +24,8 @@ WEBS, BEATS = 2, 2
 
 def children(variables: dict[str, str], ports: list[int], logs: Path) -> list[Child]:
     """Web, workers and beats, each with its log in the folder `logs`."""
-    commands = {f"web-{number}": processes.web(port) for number, port in enumerate(ports, 1)}
+    web = [sys.executable, "manage.py", "run", "web", "--port"]
+    commands = {f"web-{number}": [*web, str(port)] for number, port in enumerate(ports, 1)}
     commands |= {f"worker-{name}": processes.worker(*queues) for name, queues in WORKERS.items()}
     commands |= {f"beat-{number}": processes.beat() for number in range(1, BEATS + 1)}
     return [

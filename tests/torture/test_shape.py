@@ -139,7 +139,7 @@ def send_until_acknowledged(shape: Shape, session: str, text: str, key: str, tur
 
 def kinds(shape: Shape) -> dict[str, list[psutil.Process]]:
     return {
-        "web": shape.of("uvicorn"),
+        "web": shape.of("run", "web"),
         "worker": shape.of("celery", "worker"),
         "beat": shape.of("celery", "beat"),
     }

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.runtime import commands
+from config.runtime import commands, web
 
 
 class Command(BaseCommand):
@@ -16,14 +16,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parts = parser.add_subparsers(dest="part", required=True)
-        web = parts.add_parser("web", help="a web process; any number may run")
-        web.add_argument("--host", default="127.0.0.1")
-        web.add_argument("--port", type=int, default=settings.PORT)
-        web.add_argument(
+        pages = parts.add_parser("web", help="a web process; any number may run")
+        pages.add_argument("--host", default="127.0.0.1")
+        pages.add_argument("--port", type=int, default=settings.PORT)
+        pages.add_argument(
             "--drain",
             type=int,
-            default=commands.SHUTDOWN_S,
-            help=f"seconds for the replies in progress when it stops ({commands.SHUTDOWN_S})",
+            default=web.SHUTDOWN_S,
+            help=f"seconds for the replies in progress when it stops ({web.SHUTDOWN_S})",
         )
         worker = parts.add_parser("worker", help="a worker; any number may run")
         worker.add_argument(
@@ -36,15 +36,16 @@ class Command(BaseCommand):
         parts.add_parser("beat", help="starts scheduled tasks; several elect a leader")
 
     def handle(self, *args: Any, part: str, **options: Any) -> None:
-        command = {
-            "web": lambda: commands.web(options["port"], options["host"], options["drain"]),
-            "worker": lambda: commands.worker(
-                *options["queues"], concurrency=options["concurrency"]
-            ),
-            "beat": commands.beat,
-        }[part]()
         # The process imports Strata's apps from this folder.
         os.chdir(settings.BASE_DIR)
+        if part == "web":
+            web.serve(web.bound_socket(options["port"], options["host"]), drain_s=options["drain"])
+            return
+        command = (
+            commands.worker(*options["queues"], concurrency=options["concurrency"])
+            if part == "worker"
+            else commands.beat()
+        )
         os.execv(command[0], command)
 
 

@@ -98,7 +98,7 @@ class Command(BaseCommand):
         """Run until a signal arrives. `stack` then stops the processes that were started."""
         try:
             stack.enter_context(data_dir_lock(settings.DATA_DIR))
-            listener = stack.enter_context(bound_socket(port, host))
+            listener = stack.enter_context(web.bound_socket(port, host))
             self.print_line("Strata is starting")
             if missing := system.missing_features(settings.DATA_DIR):
                 self.print_line(missing)
@@ -162,7 +162,7 @@ class Command(BaseCommand):
             self.print_line(f"The demo model is not started: {reason}. {advice}")
             return []
         self.print_line(f"Replies come from a small demo model and are often wrong. {advice}")
-        listener = bound_socket(0)
+        listener = web.bound_socket(0)
         listener.listen()
         settings.DEMO_MODEL_URL = f"http://127.0.0.1:{listener.getsockname()[1]}"
         run = partial(demo.serve, listener)
@@ -232,25 +232,6 @@ def port_number(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
         raise ArgumentTypeError("a port is a number from 1 to 65535")
     return int(text)
-
-
-def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """Return a socket that is bound to this address. Raises `CommandError` if that is
-    impossible.
-    """
-    bound = socket.socket()
-    # Ports of recently closed connections can be used.
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except socket.gaierror as error:
-        raise CommandError(f"{host} is not an IPv4 address of this machine") from error
-    except OSError as error:
-        raise CommandError(
-            f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
-            " choose another with --port or PORT"
-        ) from error
-    return bound
 
 
 def health_host() -> str:

@@ -13,11 +13,14 @@ import ijson
 
 from chat.importers.base import ImportedSession, ImportRejectedError, ImportResult, InvalidItemError
 
+# Also the maximum number of bytes without a parser event. The parser holds a complete string in
+# memory, even if it is not used, so reading stops at this limit.
 MAX_ELEMENT_BYTES = 64 * 2**20
-# The maximum number of bytes without a parser event. The parser holds a complete string in memory,
-# even if it is not used, so reading stops at this limit.
-MAX_TOKEN_BYTES = 2 * MAX_ELEMENT_BYTES
 BUFFER_BYTES = 64 * 2**10
+# The parser scans a string from its start again after each read: 64 MB of escapes took 240 seconds
+# in reads of BUFFER_BYTES. Reads grow with the string to this limit; they do not grow further
+# because the events of a read (up to 50 times its size) are in memory at once.
+MAX_READ_BYTES = 2 * 2**20
 MAX_DEPTH = 1_000
 # If none of the first elements, up to this number, is a conversation, reading stops.
 MAX_LEADING_ERRORS = 1_000
@@ -121,10 +124,13 @@ class _Source:
     def read(self, size: int = -1) -> bytes:
         if not size:
             return b""
+        size = max(size, min(self.bytes_since_event, MAX_READ_BYTES))
         data, self._head = self._head or self._file.read(size), b""
         self.bytes_since_event += len(data)
-        if self.bytes_since_event > MAX_TOKEN_BYTES:
-            raise ImportRejectedError(f"A text in it is longer than {MAX_TOKEN_BYTES // 2**20} MB.")
+        if self.bytes_since_event > MAX_ELEMENT_BYTES:
+            raise ImportRejectedError(
+                f"A text in it is longer than {MAX_ELEMENT_BYTES // 2**20} MB."
+            )
         return data
 
 

@@ -76,3 +76,18 @@ def test_a_document_that_breaks_off_says_so(cut):
 def test_endless_nesting_is_refused():
     with pytest.raises(ImportRejectedError, match="nested"):
         elements(b"[" * 2000, size=100)
+
+
+def test_an_endless_text_is_refused_after_few_reads():
+    class Endless(io.BytesIO):
+        sizes: list[int] = []
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.sizes.append(size or 0)
+            return super().read(3) or b"a" * (size or 0)
+
+    # The parser begins anew after each read, so that many small ones take minutes.
+    with pytest.raises(ImportRejectedError, match="longer than 64 MB"):
+        list(iter_elements(Endless(b'["a')))
+    assert len(Endless.sizes) < 50
+    assert max(Endless.sizes) <= 2 * 2**20

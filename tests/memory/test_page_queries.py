@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
 # Signing in and the browser's session are two of each; when it was last here is noted before.
 QUERIES = {
-    "about-me": 16,
+    "about-me": 15,
     "account": 7,
     "archived chats": 7,
     "chats with a word": 9,

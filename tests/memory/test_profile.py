@@ -1,13 +1,18 @@
 """The facts and sessions that a project holds about one member."""
 
+import re
 from datetime import timedelta
+from operator import itemgetter
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.models import Visibility
 from memory import facts
 from memory.facts import Statement
 from projects.models import Membership
+from projects.services import create_project
 from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
@@ -76,3 +81,20 @@ def test_it_takes_few_queries(profile_project, client, editor, django_assert_max
     client.get(PAGE)
     with django_assert_max_num_queries(19):
         client.get(PAGE)
+
+
+def test_the_page_reads_sessions_by_id_after_an_import(profile_project, client, editor):
+    """With statistics from before the import, which say that the project has no chats."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE chat_session, chat_message")
+        big = create_project(editor, name="Imported")
+        for number in range(60):
+            talk(big, editor, *(f"Step {number}, part {part}." for part in range(5)))
+        client.force_login(editor)
+        with CaptureQueriesContext(connection) as queries:
+            client.get("/projects/imported/me/")
+        [query] = [sql for sql in map(itemgetter("sql"), queries) if sql and "MAX(" in sql]
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}")
+        [plan] = cursor.fetchone()[0]
+    removed = re.findall(r"'Rows Removed by Join Filter': (\d+)", str(plan))
+    assert sum(map(int, removed)) == 0

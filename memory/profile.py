@@ -181,7 +181,10 @@ def _chosen(
     by_subject: dict[tuple[int | None, str], Fact] = {}
     for fact in facts:
         by_subject.setdefault((fact.user_id, fact.subject_key), fact)
-    stated = ([_Choice(fact, _line(fact))] for fact in by_subject.values())
+    stated = (
+        [_Choice(fact, Line(fact.text, timezone.localdate(fact.valid_from)))]
+        for fact in by_subject.values()
+    )
     known = _first_new(stated, taken)
     ended = ended_facts(member.project)
     digested = _first_new((_entry_choices(*row, ended) for row in entries), taken)
@@ -189,10 +192,6 @@ def _chosen(
     facts_shown = max(MAX_FACTS, room - len(digested))
     shown = known[:facts_shown]
     return [*shown, *digested[: room - len(shown)], *pinned]
-
-
-def _line(fact: Fact) -> Line:
-    return Line(fact.text, timezone.localdate(fact.valid_from))
 
 
 def _block_choices(block: Block) -> list[_Choice]:

@@ -45,7 +45,9 @@ class MessageRelations:
 def message_relations(messages: Iterable[Message], reader) -> dict[UUID, MessageRelations]:
     """Return the relations of each message by id, for the user `reader`. Takes two queries."""
     messages = list(messages)
-    siblings, reactions = _siblings(messages), _reactions(messages, reader)
+    siblings = _siblings(messages)
+    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
+    reactions = _count_reactions(rows.values_list("message_id", "emoji", "user_id"), reader)
     return {
         message.pk: MessageRelations(
             message.pk,
@@ -72,11 +74,6 @@ def _siblings(messages: list[Message]) -> dict[tuple, list[tuple[UUID, bool]]]:
     for pk, session, parent, role, deleted_at in columns:
         siblings[session, parent, role].append((pk, deleted_at is not None))
     return siblings
-
-
-def _reactions(messages: list[Message], reader) -> dict[UUID, list[ReactionCount]]:
-    rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
-    return _count_reactions(rows.values_list("message_id", "emoji", "user_id"), reader)
 
 
 def _count_reactions(

@@ -81,7 +81,8 @@ class KnownModel:
 
 def known_models() -> dict[str, KnownModel]:
     """Return all models by name, ordered by provider. Takes one query."""
-    models = [KnownModel(DEMO)] if _has_demo() else []
+    has_demo = settings.DEMO_MODEL_URL or settings.CHAT_MODEL == DEMO
+    models = [KnownModel(DEMO)] if has_demo else []
     rows = {row.name: row for row in ModelProvider.objects.all()}
     for name in {**settings.MODEL_KEYS, **rows}:
         row = rows.get(name)
@@ -100,10 +101,6 @@ def is_usable(row: ModelProvider) -> bool:
 
 def _environment() -> set[str]:
     return {*settings.MODEL_KEYS} | ({"openai-chat"} if settings.OPENAI_URL else set())
-
-
-def _has_demo() -> bool:
-    return bool(settings.DEMO_MODEL_URL) or settings.CHAT_MODEL == DEMO
 
 
 def models_for(project: Project) -> dict[str, KnownModel]:

@@ -125,8 +125,9 @@ class PgmqChannel(pgmq.Channel):
 
     def _get_bulk(self, queue, *args, **kwargs):
         """Fetch messages, but leave slots for the tasks of this worker's other queues."""
-        is_only_queue = len(self._active_queues) == 1
-        slots = pgmq.PGMQ_MAX_MESSAGES if is_only_queue else self._slots(queue)
+        slots = pgmq.PGMQ_MAX_MESSAGES
+        if len(self._active_queues) > 1:
+            slots = self.transport_options["slots"].get(queue, slots)
         # Copied, because other threads acknowledge messages at the same time.
         delivered, acknowledged = self.qos._delivered.copy(), self.qos._dirty.copy()
         name = self._queue_name(queue)
@@ -137,9 +138,6 @@ class PgmqChannel(pgmq.Channel):
         if taken >= slots:
             raise Empty
         super()._get_bulk(queue, *args, **kwargs | {"max_if_unlimited": slots - taken})
-
-    def _slots(self, queue) -> int:
-        return self.transport_options["slots"].get(queue, pgmq.PGMQ_MAX_MESSAGES)
 
     def basic_ack(self, *args, **kwargs):
         super().basic_ack(*args, **kwargs)

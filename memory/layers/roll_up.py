@@ -5,7 +5,6 @@ Pure.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from functools import cache
 from itertools import islice
 
@@ -88,14 +87,9 @@ def _weeks_first(lines: Sequence[Line]) -> list[Line]:
     first: dict[tuple[int, int], Line] = {}
     others = []
     for line in lines:
-        week = _week(line.day)
+        week = line.day.isocalendar()[:2]
         if week in first:
             others.append(line)
         else:
             first[week] = line
     return [*first.values(), *others]
-
-
-def _week(day: date) -> tuple[int, int]:
-    year, week, _weekday = day.isocalendar()
-    return year, week

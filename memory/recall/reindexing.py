@@ -87,7 +87,9 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     if user is not None:
         chunks = chunks.filter(session__creator=user)
     else:
-        _index_facts(project)
+        projects = Project.objects.filter(pk=project.pk) if project else Project.objects.all()
+        for each in projects.order_by("pk").iterator():
+            fact_chunks.update_project(each)
     total, done, added = chunks.count(), 0, 0
     for page in _id_pages(chunks):
         for batch in _without_vector(page, embedder):
@@ -100,12 +102,6 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     others = Vector.objects.filter(in_project(project)).exclude(embedder=embedder.name)
     deleted, _ = others.filter(chunk__in=chunks).delete()
     return added, deleted
-
-
-def _index_facts(project: Project | None) -> None:
-    projects = Project.objects.filter(pk=project.pk) if project else Project.objects.all()
-    for each in projects.order_by("pk").iterator():
-        fact_chunks.update_project(each)
 
 
 def _id_pages(rows: QuerySet) -> Iterator[dict[UUID, UUID]]:

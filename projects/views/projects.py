@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -29,10 +28,6 @@ from projects.services import (
     remove_member,
     set_archived,
 )
-
-
-def _memberships_of(user) -> QuerySet[Membership]:
-    return Membership.objects.filter(user=user).select_related("project")
 
 
 @login_required
@@ -100,7 +95,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
     if error:
         messages.error(request, error)
     # Owners who have just left the project cannot see its settings any more.
-    still_member = _memberships_of(request.user).filter(project=project).exists()
+    still_member = Membership.objects.filter(user=request.user.pk, project=project).exists()
     return _to_tab(slug, "members") if still_member else redirect("projects")
 
 

@@ -1,7 +1,7 @@
 """Prompts for the model that writes summaries (the system model). Pure."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,10 +107,12 @@ def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[P
     lines) in chronological order. Bullets cite the numbers of the lines, from 1 over all children.
     """
     rows: list[str] = []
-    number = 1
+    number = 0
     for name, lines in children:
-        rows += [f"[{quoting.quote_on_one_line(name)}]", *_numbered_notes(lines, number)]
-        number += len(lines)
+        rows.append(f"[{quoting.quote_on_one_line(name)}]")
+        for note in lines:
+            number += 1
+            rows.append(f"{number} ({note.day}) {quoting.quote_on_one_line(note.shown)}")
     quoted = "\n".join(rows)
     return [
         PromptMessage("system", _INSTRUCTIONS["digest"]),
@@ -132,11 +134,6 @@ def retry_digest(
         PromptMessage("assistant", answer),
         PromptMessage("user", f"{_INSTRUCTIONS['digest_retry']}\n{_tagged('memory', listed)}"),
     ]
-
-
-def _numbered_notes(notes: Iterable[Line], start: int) -> Iterator[str]:
-    for number, note in enumerate(notes, start):
-        yield f"{number} ({note.day}) {quoting.quote_on_one_line(note.shown)}"
 
 
 def _context(previous: str) -> str:

@@ -74,7 +74,8 @@ def passages(text: str) -> Iterator[Passage]:
     """
     previous: Passage | None = None
     for sentence in _prose(text[:MAX_READ_CHARS]):
-        passage = _passage(sentence, is_first=previous is None)
+        quoted = _shortened(sentence)
+        passage = Passage(quoted, sentence, previous is None, False, stands_alone(quoted))
         yield passage
         if previous is not None and (pair := _pair(previous, passage)):
             yield pair
@@ -117,11 +118,6 @@ def _prose(text: str) -> Iterator[str]:
             for sentence in sentences(" ".join(_MARKS.sub("", line.strip()).split())):
                 if sentence.strip():
                     yield sentence.strip()
-
-
-def _passage(sentence: str, is_first: bool) -> Passage:
-    text = _shortened(sentence)
-    return Passage(text, sentence, is_first, False, stands_alone(text))
 
 
 def _pair(first: Passage, second: Passage) -> Passage | None:

@@ -37,12 +37,9 @@ class Command(BaseCommand):
         for slug, layers in layers_by_project.items():
             self.stdout.write(f"{slug}\n{_line('layer', 'digests', COLUMNS)}")
             for layer, counts in layers.items():
-                shares = [_percent(counts.share(column)) for column in COLUMNS]
-                self.stdout.write(_line(layer, counts.entries, shares))
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+                shares = map(counts.share, COLUMNS)
+                percentages = ["–" if share is None else f"{share:.0%}" for share in shares]
+                self.stdout.write(_line(layer, counts.entries, percentages))
 
 
 def _line(first: object, second: object, others) -> str:

@@ -70,9 +70,7 @@ class HtmlCache:
         return html
 
     def _drop(self, now: float) -> None:
-        """Drop entries that are too old. Then drop the oldest entries until the size is within the
-        limit.
-        """
+        """Drop entries that are too old, then the oldest until the size is within the limit."""
         while self._entries:
             oldest = next(iter(self._entries.values()))
             if oldest.expires_at > now and self._chars <= CACHE_CHARS:

@@ -65,9 +65,7 @@ class ProviderForm(forms.Form):
         return data
 
     def clean_key(self) -> str:
-        """Reject keys that cannot be sent in a header, such as those with typographic
-        characters.
-        """
+        """Reject keys that cannot be sent in a header, such as keys with typographic characters."""
         key = str(self.cleaned_data["key"])
         if not key.isascii() or not key.isprintable():
             raise forms.ValidationError(_("This is not a key. Copy it again."))
@@ -123,9 +121,7 @@ class ServerModelsForm(forms.Form):
 
 
 class ProjectModelsForm(forms.Form):
-    """The models that a project may use. An empty choice allows all models, including later
-    ones.
-    """
+    """The models that a project may use. An empty choice allows all, including later ones."""
 
     allowed_models = forms.MultipleChoiceField(
         label=_("Allowed models"), required=False, widget=forms.CheckboxSelectMultiple

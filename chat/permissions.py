@@ -116,9 +116,7 @@ def manageable_sessions(member: Membership) -> QuerySet[Session]:
 
 
 def may_post(member: Membership, session: Session) -> bool:
-    """Return whether `member` may post messages; nobody may in a closed chat or in a session of
-    notes.
-    """
+    """Return whether `member` may post messages. Closed chats and notes accept none."""
     is_open = session.status == SessionStatus.ACTIVE and not session.is_notes
     return member.may_write and is_open
 

@@ -37,6 +37,4 @@ def _bind_task_name(task: Any, **_: Any) -> None:
 
 @setup_logging.connect
 def _keep_django_logging(**_: Any) -> None:
-    """Receive `setup_logging`. Because of this receiver, Celery does not configure logging
-    itself.
-    """
+    """Receive `setup_logging`, so that Celery does not configure logging itself."""

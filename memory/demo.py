@@ -213,9 +213,7 @@ def fill(
 
 
 def _chats(tables: list[dict[str, Any]], now: datetime, zone: ZoneInfo) -> Iterator[DemoChat]:
-    """Yield the chats, oldest first. If a chat would end after `now`, it is moved to an earlier
-    time.
-    """
+    """Yield the chats, oldest first. A chat that would end after `now` is moved earlier."""
     for table in tables:
         at = _moment(now, zone, table["days_ago"], table["at"])
         lines = [(speaker, _with_dates(text, at)) for speaker, text in table["lines"]]

@@ -153,9 +153,7 @@ def personal_knowledge(member: Membership) -> list[Sentence]:
 
 
 def _with_lines_of(member: Membership, entries: Iterable[Entry]) -> list[tuple[Entry, set[int]]]:
-    """Return `entries`, each with the indexes of its lines that are based on the member's
-    messages.
-    """
+    """Return `entries`, each with the indexes of its lines based on the member's messages."""
     lines = {entry: entry.read_lines()[:MAX_LINES] for entry in entries}
     sources = {source for read in lines.values() for line in read for source in line.sources}
     mine = Message.objects.filter(project=member.project, author=member.user_id, pk__in=sources)

@@ -79,9 +79,7 @@ _COUNT_ADDED = """
 
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Add new messages to the counts of the session's cursor. A reply counts when it is
-    finished.
-    """
+    """Add new messages to the counts of the session's cursor. A reply counts once finished."""
     fresh = [message for message in messages if coverage.contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
     with server_cursor() as cursor:
@@ -160,9 +158,7 @@ def _archive_verb(archived_at: datetime | None) -> ActivityVerb:
 
 @receiver(session_expired)
 def forget_session(session: Session, **kwargs: object) -> None:
-    """Forget the session with everything derived from it, and prevent that an import restores
-    it.
-    """
+    """Forget the session with everything derived from it, so that no import restores it."""
     forget(session.project, ForgetScope(session=session.pk))
 
 
@@ -173,9 +169,7 @@ def exclude_forgotten(project: Project, subjects: Collection[str], **kwargs: obj
 
 @receiver(import_finished)
 def record_import(upload: Import, **kwargs: object) -> None:
-    """Log the user and the counts of an import. A failed import is logged too, because it may have
-    added messages.
-    """
+    """Log the user and the counts of an import. A failed import may have added messages too."""
     record_activity(
         upload.project_id,
         ActivityVerb.IMPORTED,
@@ -268,9 +262,7 @@ def index_added(session: Session, messages: list[Message], **kwargs: object) -> 
 
 @receiver(reply_stored)
 def remember_reply(session: Session, message: Message, **kwargs: object) -> None:
-    """Count and index a reply now that it is finished. Unfinished messages are in no entry or
-    chunk.
-    """
+    """Count and index a finished reply. Unfinished messages are in no entry or chunk."""
     count_added(session, [message])
     index_added(session, [message])
 
@@ -289,9 +281,7 @@ def count_uses(session: Session, message: Message, **kwargs: object) -> None:
 
 @receiver(message_changed)
 def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Remove edited, deleted and off-path messages from recall, in the transaction of the
-    change.
-    """
+    """Remove edited, deleted and off-path messages from recall, in the change's transaction."""
     if messages:
         seqs = [message.seq for message in messages]
         indexing.mark_changed(session, min(seqs))
@@ -300,9 +290,7 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
 
 
 def start_indexing(session: Session) -> None:
-    """Index the session soon. Notes are indexed on commit, so that their author can search at
-    once.
-    """
+    """Index the session soon. Notes are indexed on commit: their author can search at once."""
     wake_indexing()
     if session.is_notes and session.source_key is None:
         at_once = partial(indexing.index_session_now, session.project_id, session.pk)
@@ -311,9 +299,7 @@ def start_indexing(session: Session) -> None:
 
 @receiver(post_save, sender=Fact)
 def index_fact(instance: Fact, update_fields: Collection[str] | None, **kwargs: object) -> None:
-    """Index a fact on commit if its text is new or changed. Other columns are read from the
-    fact.
-    """
+    """Index a fact on commit if its text is new. Other columns are read from the fact."""
     if update_fields is not None:
         return
     EntriesChanged.objects.create(project_id=instance.project_id)

@@ -74,9 +74,7 @@ def _reason(session: Session) -> StrOrPromise:
 
 
 def wait_for_entry(session: Session, after: int) -> Entry | None:
-    """Wait up to SUMMARY_WAIT_S for the entry of the messages after the seq `after`; else return
-    None.
-    """
+    """Wait up to SUMMARY_WAIT_S for the entry after the seq `after`; else return None."""
     end = time.monotonic() + SUMMARY_WAIT_S
     rows = _entries_after(session, after)
     while (entry := rows.first()) is None and time.monotonic() < end:

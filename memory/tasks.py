@@ -129,9 +129,7 @@ def deliver(webhook_id: str) -> None:
 
 @shared_task(name="memory.tasks.let_go")
 def apply_retention() -> None:
-    """Forget the chats that are older than the retention period of their project. Runs every
-    hour.
-    """
+    """Forget chats that are older than their project's retention period. Runs every hour."""
     if not retention.forget_expired(seconds=RETENTION_S):
         apply_retention.apply_async(expires=TASK_EXPIRES_S)
 

@@ -88,9 +88,7 @@ def register(project: Project, url: str, events: Collection[str], by) -> Webhook
 
 
 def change(webhook: Webhook, **changes) -> None:
-    """Change `url`, which must have passed `check_url`, or `events`. Pending deliveries become
-    due.
-    """
+    """Change `url`, which must have passed `check_url`, or `events`. Deliveries become due."""
     if "events" in changes:
         changes["events"] = sorted(changes["events"])
     _save(webhook, next_try_at=None, **changes)
@@ -103,9 +101,7 @@ def change_secret(webhook: Webhook) -> None:
 
 
 def switch_on(webhook: Webhook) -> None:
-    """Switch the webhook on and reset its failures. Events that occurred while it was off are not
-    sent.
-    """
+    """Switch the webhook on and reset its failures. Events of the time before are not sent."""
     if not webhook.is_on:
         reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
         _save(webhook, off_because="", off_since=None, **reset)
@@ -177,9 +173,7 @@ def due() -> list[UUID]:
 
 
 def deliver(webhook_id: UUID, budget_s: float = TASK_BUDGET_S) -> bool:
-    """Send due deliveries to one webhook for up to `budget_s` seconds. Return False if more are
-    due.
-    """
+    """Send due deliveries to a webhook for `budget_s` seconds. Return False if more are due."""
     deadline = time.monotonic() + budget_s
     while time.monotonic() < deadline:
         webhook = _claim(webhook_id)

@@ -35,9 +35,7 @@ admin.site.site_header = admin.site.site_title = "Strata"
 
 
 class ReadOnlyMixin:
-    """Base class of admin pages and inlines that are read-only, because only the app changes the
-    rows.
-    """
+    """Base of read-only admin pages and inlines, because only the app changes the rows."""
 
     def has_add_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
@@ -151,9 +149,7 @@ class MembershipAdmin(admin.ModelAdmin):
 
 @admin.register(get_user_model())
 class AccountAdmin(UserAdmin):
-    """User accounts. Deleting an account also deletes the user's imports, tokens and similar
-    rows.
-    """
+    """User accounts. Deleting one also deletes the user's imports, tokens and similar rows."""
 
     def get_deleted_objects(self, objs, request):
         # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.
@@ -239,9 +235,7 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(SpendingLimit)
 class SpendingLimitAdmin(admin.ModelAdmin):
-    """Limits of what projects, users, tokens and members of groups may use in a day and in a
-    month.
-    """
+    """Limits of what projects, users, tokens and members of groups may use in a day or month."""
 
     list_display = ("__str__", *AMOUNTS)
     list_select_related = ("project", "user", "token__user", "group")

@@ -211,9 +211,7 @@ class ProjectForm(forms.ModelForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        """Check changed models, and the instructions with the keys of the custom context in this
-        form.
-        """
+        """Check changed models, and the instructions with the custom context of this form."""
         data = super().clean() or self.cleaned_data
         for name in MODEL_FIELDS & data.keys() & {*self.changed_data}:
             try:

@@ -106,9 +106,7 @@ def revoke(invitation: Invitation) -> None:
 
 
 def exclude_user(project_id: UUID, user) -> None:
-    """Prevent a removed user from using any existing link, and revoke the links that they
-    created.
-    """
+    """Prevent a removed user from using existing links, and revoke those that they created."""
     links = Invitation.objects.unrevoked().filter(project=project_id)
     revoke_created_by(user, project_id)
     revoke_sent_to(user, project_id)
@@ -119,9 +117,7 @@ def exclude_user(project_id: UUID, user) -> None:
 
 
 def revoke_created_by(user, project_id: UUID | None = None) -> None:
-    """Revoke the links of `user`, who no longer owns the project, or without a project all their
-    links.
-    """
+    """Revoke the links of `user`, who no longer owns `project`; without a project, all."""
     links = Invitation.objects.unrevoked().filter(created_by=user)
     if project_id is not None:
         links = links.filter(project=project_id)

@@ -19,9 +19,7 @@ class ProjectArchivedError(ConflictError):
 
 
 def projects_for(user, token=None) -> QuerySet[Project]:
-    """Return the projects of which `user` is a member. If `token` is limited to a project, return
-    only that project.
-    """
+    """Return the projects of which `user` is a member, or only that of a limited `token`."""
     projects = Project.objects.visible_to(user)
     if token is not None and token.project_id:
         projects = projects.filter(pk=token.project_id)

@@ -68,9 +68,7 @@ _COUNT = """
 
 @dataclass(frozen=True)
 class RateLimitState:
-    """The state of the rate that is nearest to its limit. It is fully available after `reset_s`
-    seconds.
-    """
+    """The state of the rate nearest to its limit, fully available after `reset_s` seconds."""
 
     limit: int
     remaining: int

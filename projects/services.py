@@ -101,9 +101,7 @@ def delete_project(project: Project) -> None:
 
 
 def _lock_with_rows(project: Project) -> None:
-    """Lock the project and then all its rows. Raises OperationalError if a row is already
-    locked.
-    """
+    """Lock the project and then all its rows. Raises OperationalError if one is locked."""
     Project.objects.select_for_update().get(pk=project.pk)
     with connection.cursor() as cursor:
         for relation in _relations():

@@ -1,6 +1,4 @@
-"""Revokes invitations when their creator loses access, or when the invited user joins or is
-removed.
-"""
+"""Revokes invitations whose creator loses access, or whose invited user joins or is removed."""
 
 from typing import Any
 

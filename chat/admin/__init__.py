@@ -178,9 +178,7 @@ class FileRemovalAdmin(ReadOnlyAdmin):
 
 @admin.register(ModelProvider)
 class ModelProviderAdmin(ReadOnlyAdmin):
-    """Read-only list of providers. The Models page adds and removes providers and tests their
-    keys.
-    """
+    """Providers, read-only. The Models page adds and removes providers and tests their keys."""
 
     list_display = ("name", "kind", "address", "checked_at", "created_at")
     list_filter = ("kind",)

@@ -80,9 +80,7 @@ def check_open(session: Session) -> None:
 
 
 def answer(request, message: Message, reply: Message) -> IdempotentResult:
-    """Generate `reply`. Respond with events if the client accepts them, otherwise once it is
-    complete.
-    """
+    """Generate `reply`. Respond with events if the client accepts them, else once complete."""
     ids = {"message": message.pk, "reply": reply.pk}
     return IdempotentResult(
         status.HTTP_201_CREATED, ids, partial(_generate, request, message, reply)
@@ -90,9 +88,7 @@ def answer(request, message: Message, reply: Message) -> IdempotentResult:
 
 
 def answer_without_reply(request, message: Message, has_images: bool) -> IdempotentResult:
-    """Respond with a `message` that was just created without a reply, and so has no reactions
-    yet.
-    """
+    """Respond with a `message` that was just created without a reply. It has no reactions yet."""
     relations = MessageRelations(message.pk, siblings_of(message), ())
     known: dict[str, object] = {"relations": {message.pk: relations}}
     if not has_images:

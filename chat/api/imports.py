@@ -77,9 +77,7 @@ class ImportListView(ImportMixin, generics.ListAPIView):
     )
     @idempotent(_repeat_response)
     def post(self, request, slug) -> Response:
-        """Upload a file. A background task adds the conversations and messages that the project
-        does not have yet.
-        """
+        """Upload a file. A background task adds what the project does not have yet."""
         project = project_for_writing(request.user, slug, request.auth)
         serializer = ImportFileSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

@@ -46,9 +46,7 @@ class TimeField(serializers.DateTimeField):
 
 
 class SessionSerializer(serializers.ModelSerializer):
-    """A session. To read one, first annotate it with
-    `chat.conversations.sessions.with_list_columns`.
-    """
+    """A session. To read it, annotate it with `chat.conversations.sessions.with_list_columns`."""
 
     project = serializers.CharField(source="project.slug", read_only=True)
     creator = serializers.CharField(
@@ -299,9 +297,7 @@ class RegenerateSerializer(serializers.Serializer):
 
 
 class ContentSerializer(serializers.Serializer):
-    """A new text for `message` in the context, stored unchanged. May be blank if there are
-    images.
-    """
+    """A new text for `message` in the context, stored unchanged. Blank only if there are images."""
 
     content = serializers.CharField(
         trim_whitespace=False, max_length=MAX_MESSAGE_CHARS, allow_blank=True

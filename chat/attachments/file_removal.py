@@ -52,9 +52,7 @@ def attribute_removals_to(act: UUID) -> Iterator[None]:
 
 
 def schedule_removal(project_id: UUID, path: str) -> None:
-    """Remove the file at `path` after this transaction, which deletes its row, unless another row
-    uses it.
-    """
+    """Remove the file at `path` after this transaction, unless another row still uses it."""
     removal = FileRemoval.objects.create(project_id=project_id, path=path, act=_forget_act.get())
     transaction.on_commit(lambda: _remove_now(removal), robust=True)
 

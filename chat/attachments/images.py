@@ -170,9 +170,7 @@ def _gif_frames(data: bytes) -> Iterator[int]:
 
 
 def _decode(data: bytes) -> tuple[Image.Image, bool]:
-    """Return the first frame, upright, scaled, in RGB or RGBA; and whether its format is
-    lossless.
-    """
+    """Return the first frame, upright, scaled, in RGB or RGBA, and if its format is lossless."""
     with Image.open(io.BytesIO(data), formats=FORMATS) as file:
         # Not for GIFs: Pillow would read all frames to count them, and `_check_size` has counted.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
@@ -222,9 +220,7 @@ def _save(image: Image.Image, format: str, **options: object) -> bytes:
 
 
 def _unsupported_reason(data: bytes) -> str:
-    """Return why a file that is not in FORMATS is rejected. The reason depends on its apparent
-    type.
-    """
+    """Return why a file that is not in FORMATS is rejected, depending on its apparent type."""
     if looks_like_image(data):
         return str(DAMAGED)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip().lower()

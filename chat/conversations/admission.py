@@ -38,9 +38,7 @@ _slot: ContextVar[Slot | None] = ContextVar("slot", default=None)
 
 @asynccontextmanager
 async def admitted() -> AsyncIterator[None]:
-    """Wait for a slot. Hold it until the end of the block or, with a reply, until its prompt is
-    built.
-    """
+    """Wait for a slot. Hold it until the block ends or, with a reply, until its prompt is built."""
     gate = _gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(SLOTS))
     try:
         async with asyncio.timeout(MAX_WAIT_S):

@@ -46,9 +46,7 @@ def path_difference(
 
 
 def latest_leaf(messages: Iterable[MessageNode], start: UUID) -> UUID:
-    """Return the last message of the branch below `start`, following the latest child at each
-    step.
-    """
+    """Return the last message of the branch below `start`, by the latest child at each step."""
     latest: dict[UUID | None, MessageNode] = {}
     for message in messages:
         known = latest.get(message.parent_id)

@@ -58,9 +58,7 @@ def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
 
 
 def current_version(message: Message, version: int | None) -> Message:
-    """Return the current state of the message. Raises StaleMessageError if its version is not
-    `version`.
-    """
+    """Return the current message. Raises StaleMessageError if its version is not `version`."""
     rows = Message.objects.filter(project=message.project_id).select_related("author", "session")
     current = rows.get(pk=message.pk)
     if version is not None and current.version != version:
@@ -110,9 +108,7 @@ def delete(message: Message, version: int | None = None) -> Message:
 
 
 def hide(message: Message) -> Message:
-    """Delete `message` in a way that `show` can undo. Raises ConflictError if it is already
-    deleted.
-    """
+    """Delete `message` in a way that `show` can undo. Raises ConflictError if it is deleted."""
     with locked_session(message.project_id, message.session_id) as session:
         current = current_version(message, None)
         if current.deleted_at is not None:

@@ -21,9 +21,7 @@ MAX_MESSAGE_CHARS = 500_000
 
 @dataclass(frozen=True)
 class NewBranch:
-    """Begin a new branch below the message `parent`, or at the beginning of the chat if it is
-    None.
-    """
+    """Begin a new branch below the message `parent`, or with None at the beginning of the chat."""
 
     parent: UUID | None
 

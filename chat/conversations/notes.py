@@ -63,9 +63,7 @@ def validate_note(text: str) -> str:
 
 
 def open_note_sessions(project: Project, user) -> SessionQuerySet:
-    """Return the sessions to which new notes of `user` are added. Imported sessions are left
-    out.
-    """
+    """Return the sessions to which new notes of `user` are added. Imported ones are left out."""
     sessions = Session.objects.not_deleted().notes()
     return sessions.filter(
         status=SessionStatus.ACTIVE, source_key=None, project=project, creator=user
@@ -113,8 +111,6 @@ def note_for_reading(user, project: Project, pk: UUID, token=None) -> Message:
 
 
 def note_for_changing(user, project: Project, pk: UUID, token=None) -> Message:
-    """Return the note if the user is its author or an owner. Raises PermissionDenied for other
-    writers.
-    """
+    """Return the note if the user is its author or an owner, else raise PermissionDenied."""
     note_for_reading(user, project, pk, token)
     return permissions.message_for_changing(user, pk, token)

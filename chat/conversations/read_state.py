@@ -97,9 +97,7 @@ def relations_of(message: Message, reader) -> MessageRelations:
 
 
 def siblings_of(message: Message) -> tuple[UUID, ...]:
-    """Return the ids of the alternatives of a message in order, including itself. Takes one
-    query.
-    """
+    """Return the ids of the alternatives of a message and its own, in order. Takes one query."""
     if message.parent_id is None:
         return message_relations([message], None)[message.pk].siblings
     rows = _alternatives(message.parent_id, message.role)

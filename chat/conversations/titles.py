@@ -65,9 +65,7 @@ def title_from(text: str) -> str:
 
 @receiver(turn_finished)
 def request_title(message: Message, **kwargs: object) -> None:
-    """Enqueue the title task if `message` completes the first exchange of a chat without a set
-    title.
-    """
+    """Enqueue the title task if `message` completes the first exchange of an untitled chat."""
     session = message.session
     if message.status != Status.COMPLETE or session.title_by_hand:
         return
@@ -108,9 +106,7 @@ def write_title(session_id: UUID) -> str | None:
 
 
 def clean_title(answer: str) -> str:
-    """Return the title in a model's answer, without quotation marks and labels; empty if there is
-    none.
-    """
+    """Return the title in a model's answer, without quotation marks and labels, or ""."""
     for line in storable(_THINKING.sub("", answer[:MAX_READ_CHARS])).splitlines():
         title = title_from(_LABEL.sub("", line).strip(_WRAPPING))
         if title:
@@ -119,9 +115,7 @@ def clean_title(answer: str) -> str:
 
 
 def _title_prompt(session: Session) -> list[PromptMessage] | None:
-    """Return the prompt: the first complete reply and the message that it answers. None without
-    one.
-    """
+    """Return the first complete reply with the message that it answers, as a prompt, or None."""
     replies = session.messages.filter(role=Role.ASSISTANT, status=Status.COMPLETE, deleted_at=None)
     reply = replies.select_related("parent").order_by("seq").first()
     if reply is None or reply.parent is None or reply.parent.deleted_at is not None:

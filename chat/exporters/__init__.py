@@ -51,9 +51,7 @@ def _chunked(parts: Iterable[str]) -> Iterator[bytes]:
 
 
 def file_name(session: Session, format: str) -> str:
-    """Return a file name of title and creation date, valid on every system:
-    `cutover-2025-03-03.md`.
-    """
+    """Return a file name of title and date, valid on every system: `cutover-2025-03-03.md`."""
     title = slugify(session.title, allow_unicode=True)[:60].strip("-") or "chat"
     return f"{title}-{session.created_at:%Y-%m-%d}{get_exporter(format).SUFFIX}"
 

@@ -196,9 +196,7 @@ def message_counts(sources: list[ImportSource]) -> Iterator[int]:
 
 
 def _readable_sessions(source: ImportSource, result: FileResult) -> Iterator[ImportedSession]:
-    """Yield the conversations of one source. If the source is rejected, add an error to
-    `result`.
-    """
+    """Yield the conversations of one source. If it is rejected, add an error to `result`."""
     try:
         yield from source.sessions(result)
     except ImportRejectedError as error:

@@ -139,9 +139,7 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """The number of added and of skipped messages, and the errors of items that were not
-    imported.
-    """
+    """The numbers of added and skipped messages, and the errors of items that were not imported."""
 
     sessions: int = 0
     imported: int = 0
@@ -150,9 +148,7 @@ class ImportResult:
 
 
 class ErrorList(list[str]):
-    """A list that keeps only the first MAX_STORED_ERRORS errors. `total` is the number of all
-    errors.
-    """
+    """A list that keeps the first MAX_STORED_ERRORS errors. `total` is the number of all."""
 
     total = 0
 

@@ -196,9 +196,7 @@ def _totals(result: FileResult, before: int = 0) -> dict[str, object]:
 
 
 def _check_may_write(upload: Import) -> None:
-    """Raise `ImportRejectedError` if the user was removed, deactivated or made a viewer, or if the
-    project was archived.
-    """
+    """Raise `ImportRejectedError` if the user may no longer write, or the project was archived."""
     writers = Membership.objects.writers().filter(project=upload.project_id)
     if not writers.filter(user=upload.user_id).exists():
         raise ImportRejectedError("You may no longer write in this project.")

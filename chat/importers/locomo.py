@@ -102,9 +102,7 @@ def _message(turn: object, at: datetime) -> ImportedMessage | None:
 
 
 def _identity(first: ImportedMessage) -> str:
-    """Return the identity of a conversation. It depends on the first message, not on the file
-    name.
-    """
+    """Return the identity of a conversation: it depends on the first message, not the file name."""
     beginning = json.dumps([first.at.isoformat(), first.speaker, first.text])
     return sha256(beginning.encode()).hexdigest()[:32]
 

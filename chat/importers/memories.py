@@ -1,6 +1,4 @@
-"""The memories of another program, converted to a conversation that proposed entries are based
-on.
-"""
+"""Memories of another program, as a conversation on which proposed entries are based."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,9 +21,7 @@ _SENTENCES = re.compile(r"(?<=[.!?…]\s)|(?<=[。！？])")
 
 
 def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSession:
-    """Return the memories of `program` about `owner`. Equal texts always become the same
-    message.
-    """
+    """Return the memories of `program` about `owner`. Equal texts become the same message."""
     now = timezone.now()
     parts = {
         sha256(part.encode()).hexdigest()[:32]: part for text in texts for part in split_text(text)
@@ -65,9 +61,7 @@ def _parts(text: str, cuts: list[re.Pattern[str]]) -> Iterator[str]:
 
 
 def _length(text: str) -> int:
-    """Return the number of tokens. For a very long text, return any number above
-    MAX_PART_TOKENS.
-    """
+    """Return the number of tokens. For a very long text, any number above MAX_PART_TOKENS."""
     return (
         token_counting.count(text)
         if len(text) <= MAX_PART_TOKENS * MAX_CHARS_PER_TOKEN

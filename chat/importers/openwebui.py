@@ -85,9 +85,7 @@ def _linear_history(messages: list) -> JSONObject:
 
 
 def _node(value: object, speaker: str, spool: ImageSpool) -> TreeNode:
-    """Return a node. It has no text for roles other than user and assistant. Raises
-    `InvalidItemError`.
-    """
+    """Return a node, with text only for user and assistant. Raises `InvalidItemError`."""
     message = require_object(value)
     role = ROLES.get(get_text(message, "role"))
     if role is None:

@@ -79,9 +79,7 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
 
 
 class _ImageExtractor:
-    """Moves the images of messages to disk. Rejects messages that are too large even without
-    images.
-    """
+    """Moves the images of messages to disk. Rejects messages that are too large without images."""
 
     def __init__(self) -> None:
         self.spool = ImageSpool()
@@ -268,9 +266,7 @@ def _number(fields: JSONObject, name: str) -> int | None:
 
 
 def _time(fields: JSONObject, name: str, otherwise: datetime | None) -> datetime | None:
-    """Return the time in the field `name`. Return `otherwise` if it is implausible, and None if
-    there is no time.
-    """
+    """Return the time in the field `name`, None without one, `otherwise` if it is implausible."""
     at = parse_time(fields.get(name))
     return at and first_plausible(at, otherwise)
 

@@ -18,9 +18,7 @@ from chat.models import Role
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A node of the tree. If it has no visible content, it is skipped: its parent gets its
-    children.
-    """
+    """A node of the tree. One without visible content is skipped: its parent gets its children."""
 
     parent: str | None = None
     role: str = Role.USER

@@ -38,9 +38,7 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class WrittenSession:
-    """A conversation that was written. `new` are its new messages, and there are the ids of all, by
-    key.
-    """
+    """A conversation that was written, with its `new` messages and the ids of all, by key."""
 
     conversation: ImportedSession
     session: Session
@@ -101,9 +99,7 @@ class ImportWriter:
         return written
 
     def _record_stretches(self, written: Sequence[WrittenSession]) -> None:
-        """Record which messages this import added to each conversation, so that they can be
-        forgotten together.
-        """
+        """Record the messages that this import added, so that they can be forgotten together."""
         if self.upload is not None:
             ImportedStretch.objects.bulk_create(
                 ImportedStretch(
@@ -244,9 +240,7 @@ class ImportWriter:
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
 
     def _is_continued(self, session: Session) -> bool:
-        """Return whether the last message was written in Strata. Then an import does not move the
-        head.
-        """
+        """Return whether the last message was written in Strata, so an import keeps the head."""
         written_here = session.messages.filter(source_key=None)
         return session.head_id is not None and written_here.filter(pk=session.head_id).exists()
 

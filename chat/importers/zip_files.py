@@ -45,9 +45,7 @@ class UploadContents:
 
 @contextmanager
 def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
-    """Open the documents of a file. Raises `ImportRejectedError`, possibly later, when they are
-    read.
-    """
+    """Open the documents of a file. Raises `ImportRejectedError`, also when they are read."""
     with open_zip(file) as archive:
         if archive is not None:
             yield _contents(archive)
@@ -59,9 +57,7 @@ def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
 
 @contextmanager
 def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
-    """Open `file` as a zip file. Yields None if it is no zip file. Raises `ImportRejectedError` if
-    damaged.
-    """
+    """Open a zip file. Yields None for other files. Raises `ImportRejectedError` if damaged."""
     file.seek(0)
     if file.read(4) not in MAGIC:
         yield None

@@ -12,9 +12,7 @@ from projects.models import Project, ProjectScopedModel
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
-    """Return a path made of the project and the id. The uploaded file's name is never used on
-    disk.
-    """
+    """Return a path of the project and the id. The name of the uploaded file is never used."""
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 

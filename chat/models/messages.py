@@ -104,9 +104,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
 
 class Message(ProjectScopedModel):
-    """One message. An alternative is another message with the same `parent`; nothing is
-    overwritten.
-    """
+    """One message. An alternative is another row with the same `parent`; none is overwritten."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because other indexes begin with this column.

@@ -29,9 +29,7 @@ class ProviderKind(models.TextChoices):
 
 
 def validate_provider_name(name: str) -> None:
-    """Raise ValidationError unless the name is short, well-formed and not the name of a built-in
-    provider.
-    """
+    """Raise ValidationError unless the name is short, well-formed and not built in."""
     if not _NAME.fullmatch(name):
         raise ValidationError(_("Use lower-case letters, digits and hyphens."))
     if name in {*ProviderKind.values, "openai", "ollama", "demo", "extractive"}:

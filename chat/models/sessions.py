@@ -38,9 +38,7 @@ class ReasoningEffort(models.TextChoices):
 
 
 def open_label(title: str, visibility: str) -> str:
-    """Return a label that all members may read. It does not contain the title of a private
-    session.
-    """
+    """Return a label that all members may read: without the title of a private session."""
     return title or UNTITLED if visibility == Visibility.PROJECT else "a private chat"
 
 
@@ -70,9 +68,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(ProjectScopedModel):
-    """A conversation. `last_seq` is the highest `seq` of its messages. `version` increases with
-    every change.
-    """
+    """A conversation. `last_seq` is its highest `seq`. `version` increases with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sessions")

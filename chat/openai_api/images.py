@@ -28,9 +28,7 @@ class ImageLoader:
         self._seconds_left = FETCH_TIMEOUT_S
 
     def load(self, urls: Iterable[str]) -> None:
-        """Load the images. Raises `InvalidInputError` if a URL has no image or cannot be
-        fetched.
-        """
+        """Load the images. Raises `InvalidInputError` if one cannot be fetched or is no image."""
         for url in urls:
             if url not in self.loaded:
                 try:

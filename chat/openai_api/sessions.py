@@ -1,6 +1,4 @@
-"""Stored sessions of API clients: each client names a session and continues it with each
-request.
-"""
+"""Stored sessions of API clients: a client names a session and continues it with each request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -149,9 +147,7 @@ def _store_messages(
 
 
 def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
-    """Return the index of the last message, or of the first tool result if the request ends in
-    these.
-    """
+    """Return the index of the last message, or of the first tool result if it ends in these."""
     index = len(transcript) - 1
     while index and transcript[index].role == transcript[index - 1].role == Role.TOOL:
         index -= 1
@@ -193,9 +189,7 @@ def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
 
 
 def _match_tool_results(session: Session | None, request: Sequence[ComparedMessage]) -> Match:
-    """Return where tool results belong: below the reply that contains their calls, on any
-    branch.
-    """
+    """Return where tool results belong: below the reply with their calls, on any branch."""
     if session is None or not session.last_seq:
         return Continuation(0)
     replies = session.messages.filter(

@@ -1,6 +1,4 @@
-"""Parses the messages of a request into a transcript, and converts them to messages of a
-session.
-"""
+"""Parses the messages of a request into a transcript; converts them to messages of a session."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -162,9 +162,7 @@ def _find_position(
 def _overlap(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
 ) -> int:
-    """Return how many consecutive messages are equal, counting back from `index` and `last`, at
-    most MAX_LOOKUPS.
-    """
+    """Return how many messages before `index` and `last` are equal, at most MAX_LOOKUPS."""
     back = 1
     while back <= min(index, last, MAX_LOOKUPS) and _is_same(
         earlier[last - back], path[index - back]
@@ -176,9 +174,7 @@ def _overlap(
 def _skip_edited_replies(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, known: int
 ) -> tuple[int, int]:
-    """Advance past replies that differ because one was edited. The stored reply is
-    authoritative.
-    """
+    """Advance past replies that differ because one was edited. The stored reply counts."""
     while (
         known < len(earlier)
         and index < len(path)

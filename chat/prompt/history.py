@@ -46,9 +46,7 @@ def fit(messages: Sequence[PromptMessage], limit: int, budget: int) -> list[Prom
 def choose_images(
     newest_first: Iterable[PromptImage], budget: int, limit: int = MAX_IMAGES
 ) -> set[UUID]:
-    """Return the ids of the newest images: at most `limit`, and at most `budget` tokens in
-    total.
-    """
+    """Return the ids of the newest images: at most `limit`, with at most `budget` tokens."""
     chosen: set[UUID] = set()
     for image in newest_first:
         budget -= image.tokens

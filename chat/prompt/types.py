@@ -222,9 +222,7 @@ class Prompt:
 
     @cached_property
     def messages(self) -> tuple[PromptMessage, ...]:
-        """All messages. The system messages at the beginning are joined, because many models accept
-        only one.
-        """
+        """All messages. The first system messages are joined: many models accept only one."""
         messages = [message for section in self.sections for message in section.messages]
         system: list[str] = []
         while messages and messages[0].role == "system":

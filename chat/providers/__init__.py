@@ -245,9 +245,7 @@ def server_of(model_name: str) -> ModelServer | None:
 
 
 def is_in_environment(prefix: str) -> bool:
-    """Return whether the environment contains the provider's key, or the address of OpenAI's
-    server.
-    """
+    """Return whether the environment has the provider's key, or the address of OpenAI's server."""
     return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and bool(settings.OPENAI_URL)
 
 

@@ -40,9 +40,7 @@ class ModelNameError(InvalidInputError):
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model in a provider's list. None means unknown. Prices are in US dollars per million
-    tokens.
-    """
+    """A model in a provider's list. None: unknown. Prices are in US dollars per million tokens."""
 
     name: str
     context: int | None = None

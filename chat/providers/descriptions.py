@@ -44,9 +44,7 @@ def describe(kind: str, name: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_list(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the properties in lists of OpenRouter, Mistral and Ollama, and context sizes in
-    others.
-    """
+    """Return the properties in lists of OpenRouter, Mistral and Ollama; else the context size."""
     sizes = [item[key] for key in CONTEXT_KEYS if isinstance(item.get(key), int)]
     fields: dict[str, Any] = {"context": sizes[0] if sizes else None}
     parameters = item.get("supported_parameters")
@@ -150,9 +148,7 @@ def _model_of(kind: str, name: str) -> Any:
 
 @cache
 def _client(kind: str) -> Any:
-    """Return a client that is only used to read profiles. Cached, because creating it takes 20
-    ms.
-    """
+    """Return a client that only reads profiles. Cached, because creating it takes 20 ms."""
     if kind == "anthropic":
         from pydantic_ai.providers.anthropic import AnthropicProvider
 

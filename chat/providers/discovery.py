@@ -49,9 +49,7 @@ class TrialResult:
 
 
 def list_ollama_models() -> list[str]:
-    """Return the models of the Ollama server at `settings.OLLAMA_URL`. Empty if it is not
-    running.
-    """
+    """Return the models of the Ollama server at `settings.OLLAMA_URL`; none if it does not run."""
     try:
         payload = _ask_ollama("/api/tags")
         names = [model["name"] for model in payload["models"]]
@@ -91,9 +89,7 @@ def _describe_ollama(name: str) -> dict[str, Any]:
 
 
 def refresh_lists() -> None:
-    """Read the model lists of all providers again. If a provider does not respond, keep its last
-    list.
-    """
+    """Read all providers' model lists again. If one does not respond, keep its last list."""
     refresh_ollama()
     rows = {row.name: row for row in ModelProvider.objects.exclude(kind=ProviderKind.OLLAMA)}
     for name, server in providers.environment_servers().items():

@@ -147,9 +147,7 @@ class TextChannel:
         return True
 
     def events_before(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
-        """Return the text that is held back as an event, which must be interpreted before
-        `event`.
-        """
+        """Return the held-back text as an event, which must be interpreted before `event`."""
         held, self._held = self._held, []
         self._known = sum(len(item.text) for item in held)
         self._event, self._result = event, ""

@@ -158,9 +158,7 @@ class PydanticAIProvider:
         limits: ModelSettings,
         parameters: ModelRequestParameters | None,
     ) -> tuple[messages.ModelResponse, int]:
-        """Return the response, and the number of images that the model rejected in an earlier
-        attempt.
-        """
+        """Return the response, and how many images the model rejected in an earlier attempt."""
         images = await load_images(prompt)
         # A separate model, because this event loop ends after the request.
         async with self._new_http_client() as http, self._new_model(http) as model:
@@ -244,9 +242,7 @@ def supports_tools(name: str) -> bool:
 
 
 def accepts_own_tools(name: str) -> bool:
-    """Return True if the model supports tools, and its server has not rejected the built-in
-    tools.
-    """
+    """Return True if the model supports tools and its server did not reject the built-in tools."""
     return name not in _without_tools and supports_tools(name)
 
 

@@ -76,9 +76,7 @@ def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _last_bulk(request: HttpRequest, project: Project) -> tuple[str, list[str]]:
-    """Return the last bulk action of this browser in `project` and its chats. Empty if it can no
-    longer be undone.
-    """
+    """Return this browser's last bulk action in `project` and its chats, if it can be undone."""
     last = request.session.get(JUST_CHANGED, {"project": "", "at": 0})
     is_recent = time.time() - last["at"] < UNDO_WINDOW.total_seconds()
     if last["project"] != str(project.pk) or not is_recent:

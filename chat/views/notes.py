@@ -76,9 +76,7 @@ def _render_notes(
 def _page_number(
     request: HttpRequest, member: Membership, listed: QuerySet[Message]
 ) -> int | str | None:
-    """Return the parameter `page`, or the page that contains the note `at`, even if it is
-    deleted.
-    """
+    """Return the parameter `page`, or the page of the note `at`, even if it is deleted."""
     if "at" not in request.GET:
         return request.GET.get("page")
     try:

@@ -62,9 +62,7 @@ def turn_contexts(
     member: Membership,
     previous_day: date | None = None,
 ) -> list[TurnContext]:
-    """Return the contexts of consecutive messages. `previous_day` is the day of the preceding
-    message.
-    """
+    """Return the contexts of consecutive messages. `previous_day` is that of the message before."""
     relations = message_relations(messages, member.user)
     may_write = permissions.may_post(member, chat_session)
     zone = member.project.zone
@@ -87,9 +85,7 @@ def turn_contexts(
 def path_turns(
     chat_session: Session, member: Membership, head, since: int | None = None
 ) -> list[TurnContext]:
-    """Return the last page of the path down to the message `head`, or the whole path from seq
-    `since`.
-    """
+    """Return the last page of the path down to `head`, or the whole path from seq `since`."""
     # A path has at most as many messages as the session.
     limit = MESSAGES_PER_PAGE if since is None else chat_session.last_seq - since + 1
     rows = Message.objects.select_related("author").prefetch_related("attachments")
@@ -144,9 +140,7 @@ def accepts_events(request: HttpRequest) -> bool:
 
 
 def conflict(request: HttpRequest, chat_session: Session, reason: object) -> HttpResponseBase:
-    """Report why an action is not possible: to a script as JSON, otherwise on the page of the
-    chat.
-    """
+    """Report why an action is impossible: to a script as JSON, otherwise on the chat's page."""
     if "part" in request.GET or accepts_events(request):
         return JsonResponse({"detail": str(reason)}, status=409)
     flash_messages.error(request, str(reason))
@@ -167,9 +161,7 @@ def lookup_renderer() -> sse.LookupsRenderer:
 def turn_renderer(
     request: HttpRequest, chat_session: Session, opening: list[Message] | None = None
 ) -> sse.MessageRenderer:
-    """Return a function that renders a message as HTML. For `opening[0]`, it renders all of
-    `opening`.
-    """
+    """Return a function that renders a message as HTML, for `opening[0]` all of `opening`."""
     member = membership(request.user, chat_session.project.slug)
     context = session_context(chat_session, member) | {
         "user": request.user,

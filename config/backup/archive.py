@@ -71,9 +71,7 @@ class HashingReader:
 
 
 def verify(path: Path) -> dict[str, Any]:
-    """Read and verify a whole backup. Return its manifest. Raises `InvalidBackupError` and
-    `OSError`.
-    """
+    """Verify a whole backup. Return its manifest. Raises `InvalidBackupError` and `OSError`."""
     manifest: dict[str, Any] = {}
     is_complete = False
     with _tar_errors_translated(path), TemporaryFile() as sums:
@@ -133,9 +131,7 @@ def _parse_manifest(path: Path, data: bytes) -> dict[str, Any]:
 
 
 def _compare_sums(path: Path, computed: IO[bytes], stored: IO[bytes]) -> None:
-    """Compare the checksums line by line, because there may be millions of them. Raises
-    `InvalidBackupError`.
-    """
+    """Compare the checksums by line: there may be millions. Raises `InvalidBackupError`."""
     computed.seek(0)
     for line in computed:
         if stored.readline() != line:

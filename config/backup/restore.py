@@ -74,9 +74,7 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
 
 
 def find_tombstone_files(options: RestoreOptions) -> list[Path]:
-    """Return the tombstone files to read. Raises `BackupError` if one is required and none
-    exists.
-    """
+    """Return the tombstone files to read. Raises `BackupError` if a required one is missing."""
     if options.without_tombstones:
         return []
     own = settings.TOMBSTONES

@@ -109,9 +109,7 @@ class LeasedScheduler(DatabaseScheduler):
             Leadership.objects.held_by(self.holder).update(holder=None, until=None)
 
     def renew_leadership(self) -> bool:
-        """Claim or renew the lease, and set the clock. Return whether this process is the
-        leader.
-        """
+        """Claim or renew the lease, and set the clock. Return whether this process leads."""
         try:
             close_old_connections()
             is_leader = self.claim_lease()
@@ -149,9 +147,7 @@ class LeasedScheduler(DatabaseScheduler):
         return went_back
 
     def reload_schedule(self) -> None:
-        """Read the times of the last runs from the database, because those in memory are
-        outdated.
-        """
+        """Read the times of the last runs from the database; those in memory are outdated."""
         self._dirty.clear()
         self._schedule = self.all_as_schedule()
         self._heap: list = []

@@ -69,9 +69,7 @@ def _early_response(request: HttpRequest, chain: list[Any]) -> HttpResponse | No
 def _merge_headers(
     request: HttpRequest, chain: list[Any], start: Message
 ) -> list[tuple[bytes, bytes]]:
-    """Return the application's headers, and headers of the middleware that the application did not
-    set.
-    """
+    """Return the application's headers, and those of the middleware that it did not set."""
     headers = list(start.get("headers", ()))
     response = HttpResponse(status=start["status"])
     del response["Content-Type"]

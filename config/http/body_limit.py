@@ -48,9 +48,7 @@ class BodyLimitMiddleware:
 
 
 def max_body_bytes(headers: Mapping[bytes, bytes]) -> int:
-    """Return the limit for a request with these headers. It is higher for multipart forms
-    (files).
-    """
+    """Return the limit for a request with these headers. It is higher for forms with files."""
     is_form = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
     limit: int = settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit

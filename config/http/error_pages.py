@@ -31,9 +31,7 @@ def wants_json(path: str, accept: str) -> bool:
 def error_body(
     path: str, message: str, error_type: str = "invalid_request_error"
 ) -> dict[str, Any]:
-    """Return the JSON body of an error: in OpenAI's format under /v1/, else `{"detail":
-    message}`.
-    """
+    """Return the JSON body of an error: OpenAI's format under /v1/, else `{"detail": message}`."""
     if not path.startswith("/v1/"):
         return {"detail": message}
     return {"error": {"message": message, "type": error_type, "param": None, "code": None}}

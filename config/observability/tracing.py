@@ -60,9 +60,7 @@ def _start(component: str) -> TracerProvider:
 
 @contextmanager
 def _span(name: str, **attributes: str | int) -> Iterator[tracing.SpanAnnotator]:
-    """Open a span without making it the current span, because a generator may end in another
-    context.
-    """
+    """Open a span, but not as the current one: a generator may end in another context."""
     span = _tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
     try:
         yield lambda **more: span.set_attributes(more)
@@ -138,9 +136,7 @@ def _trace_queries(connection: Any, **_: Any) -> None:
 def _trace_query(
     execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
 ) -> Any:
-    """Trace a query if it belongs to a request or task. Queries that run every second are not
-    traced.
-    """
+    """Trace a query if it belongs to a request or task. Queries of every second are not traced."""
     if not trace.get_current_span().is_recording():
         return execute(sql, params, many, context)
     text = str(sql)

@@ -301,9 +301,7 @@ def _clear_stale_lock_file(folder: Path) -> None:
 
 
 def _create_socket_folder(sockets: Path) -> None:
-    """Create the socket's folder in /tmp. Raises `EmbeddedPostgresError` if another user owns
-    it.
-    """
+    """Make the socket's folder in /tmp. Raises `EmbeddedPostgresError` if another user owns it."""
     sockets.mkdir(mode=0o700, exist_ok=True)
     owner = server_account()
     owners = {os.geteuid(), owner.pw_uid if owner else os.geteuid()}

@@ -16,9 +16,7 @@ SHARED_MEMORY = "/dev/shm"
 
 
 def shared_buffers() -> int:
-    """Return the size in megabytes. Memory is allocated as it fills, so small installations use
-    little.
-    """
+    """Return the size in megabytes. It is allocated as it fills, so small servers use little."""
     memory = psutil.virtual_memory().total
     with suppress(OSError, ValueError):
         memory = min(memory, int(CONTAINER_LIMIT.read_text()))

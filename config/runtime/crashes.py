@@ -133,9 +133,7 @@ def folder() -> Path:
 
 @worker_shutting_down.connect
 def forget_own_tasks(**_: Any) -> None:
-    """Delete the files of this worker when it shuts down, so that its tasks do not count as
-    crashes.
-    """
+    """Delete the files of this worker at shutdown, so that its tasks do not count as crashes."""
     for path in folder().glob("*.json"):
         if str(os.getpid()) in path.name.split("-")[:2]:
             path.unlink(missing_ok=True)

@@ -163,9 +163,7 @@ class Child:
         return delay
 
     def cause(self) -> str:
-        """Return why the process ended: the signal, or the exit code and the last line of its
-        log.
-        """
+        """Return why the process ended: the signal, or exit code and last line of its log."""
         code = self.exit_code or 0
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"

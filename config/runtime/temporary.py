@@ -45,9 +45,7 @@ def temporary_data_dir() -> Iterator[Path]:
 
 
 def delete(folder: Path) -> None:
-    """Stop the database in `folder`, even if another command still uses it, and delete the
-    folder.
-    """
+    """Stop the database in `folder`, even if another command uses it, and delete the folder."""
     server.stop(folder)
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():

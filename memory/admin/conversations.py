@@ -1,6 +1,4 @@
-"""Admin pages of chats and messages, with actions that forget and are recorded in the activity
-log.
-"""
+"""Admin pages of chats and messages, with actions that forget. The activity log records them."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

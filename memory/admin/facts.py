@@ -25,9 +25,7 @@ PRIVATE_SOURCES = FactSource.objects.filter(session__visibility=Visibility.PRIVA
 
 
 class FactSourceInline(ReadOnlyMixin, admin.StackedInline):
-    """The sources of a fact, without text. The text of a message is only on the page of the
-    message.
-    """
+    """The sources of a fact, without text. A message's text is only on its own page."""
 
     model = FactSource
     fields = ("message", "session", "entry", "valid_from", "confidence", "found_at")

@@ -1,6 +1,4 @@
-"""/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: costs of model calls, and
-limits.
-"""
+"""/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: costs of model calls; limits."""
 
 from datetime import UTC, timedelta, tzinfo
 from typing import Any

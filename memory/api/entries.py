@@ -103,9 +103,7 @@ class BankSerializer(serializers.Serializer):
 
 
 def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str, Any]:
-    """Return the response of the bank for BankSerializer, with the messages that `user` may
-    read.
-    """
+    """Return the bank for BankSerializer, with the messages that `user` may read."""
     shown = _shown_lines(bank, project)
     messages = open_messages(user, project, chain.from_iterable(shown.values()))
     data = {
@@ -128,9 +126,7 @@ def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str
 
 
 def _shown_lines(bank: Bank | ProjectBank, project: Project) -> Mapping[UUID, Sequence[Line]]:
-    """Return, by entry, the lines in the bank. Entries that changed after the rendering are left
-    out.
-    """
+    """Return, by entry, the lines in the bank, without entries that changed since."""
     if isinstance(bank, Bank):
         return {it.id: it.lines for it in bank.included}
     entries = project.entries.in_bulk([it.id for it in bank.included])
@@ -206,9 +202,7 @@ class EntrySerializer(serializers.ModelSerializer):
         return data | {"summary": "", "losses": []} if instance.withheld else data
 
     def read_messages(self, entries: Sequence[Entry]) -> None:
-        """Load, with one query, the source messages of `entries` that the requesting user may
-        read.
-        """
+        """Load, with one query, the source messages of `entries` that the user may read."""
         found = [line for entry in entries if not entry.withheld for line in entry.read_lines()]
         project = self.context["member"].project
         self.context["messages"] = open_messages(self.context["request"].user, project, found)
@@ -263,9 +257,7 @@ class EntrySerializer(serializers.ModelSerializer):
 
 
 class BankView(ETagMixin, APIView):
-    """The memory bank of the project as every prompt contains it, and the entries that did not
-    fit.
-    """
+    """The project's memory bank as every prompt contains it, and the entries that did not fit."""
 
     @extend_schema(parameters=[AS_OF], responses=BankSerializer)
     def get(self, request, slug: str) -> Response:

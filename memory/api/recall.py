@@ -46,9 +46,7 @@ class RecallQuerySerializer(serializers.Serializer):
 
 
 class RecallResultSerializer(serializers.Serializer):
-    """An excerpt. `tokens` includes its date and speaker. `signals` are the parts of which `score`
-    is composed.
-    """
+    """An excerpt. `tokens` includes its date and speaker. `signals` are the parts of `score`."""
 
     text = serializers.CharField()
     tokens = serializers.IntegerField()

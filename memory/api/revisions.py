@@ -75,9 +75,7 @@ class PromptSourceSerializer(serializers.Serializer):
 
 
 class PromptSectionSerializer(serializers.Serializer):
-    """A section of the prompt. `gone` is the number of items that were deleted or that you may not
-    read.
-    """
+    """A section of the prompt. `gone`: the number of items deleted or not readable to you."""
 
     name = serializers.CharField()
     tokens = serializers.IntegerField()

@@ -139,9 +139,7 @@ class DeliverySerializer(serializers.ModelSerializer):
 
 
 class WebhookBaseView(APIView):
-    """Base class of the views of webhooks. Only owners may see webhooks, since a URL may contain a
-    secret.
-    """
+    """Base of the views of webhooks. Only owners may see them: a URL may contain a secret."""
 
     scope = reading_scope = "admin"
     project: Project

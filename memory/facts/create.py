@@ -129,9 +129,7 @@ def _review_reason(member: Membership, statement: Statement) -> str:
 
 
 def reads_as_instruction(fact: Statement | Fact) -> bool:
-    """Return whether the fact, as a whole or in one of its parts, reads like instructions to a
-    model.
-    """
+    """Return whether the fact or one of its parts reads like instructions to a model."""
     return reads_like_instructions(
         "\n".join((fact.text, fact.subject, fact.predicate, fact.object))
     )
@@ -193,9 +191,7 @@ def find_same_fact(
 
 
 def _find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
-    """Return the current version of a fact from `message` that has `statement` as an earlier
-    version.
-    """
+    """Return the current version of a fact from `message` that once had this `statement`."""
     facts = FactSource.objects.filter(project=project, message=message).values("fact")
     earlier = Fact.objects.filter(project=project, topic=statement.topic, earlier_of__in=facts)
     for version in earlier.select_related("earlier_of"):

@@ -110,9 +110,7 @@ def _subject(claim: FactClaim, message: Message) -> str:
 def _valid_from(
     day: date | None, sent_at: datetime, material: Sequence[str], project: Project
 ) -> datetime:
-    """Return the beginning of `day` if the text mentions the day or if it is near `sent_at`.
-    Otherwise return `sent_at`.
-    """
+    """Return the beginning of `day` if it is in the text or near `sent_at`, otherwise `sent_at`."""
     if day is None or not date(1900, 1, 1) <= day <= date(2200, 1, 1):
         return sent_at
     if day == sent_at.astimezone(project.zone).date():
@@ -314,9 +312,7 @@ def tombstone_subject(fact: Statement | Fact, session: object) -> str:
 
 
 def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
-    """Create tombstones, so that these facts are not extracted again from the sessions they came
-    from.
-    """
+    """Create tombstones, so that these facts are not extracted again from their sessions."""
     versions = list(versions)
     facts = {version.earlier_of_id or version.pk for version in versions}
     projects = {version.project_id for version in versions}

@@ -107,9 +107,7 @@ def _set_state(
     reason: str,
     version: int | None,
 ) -> Fact:
-    """Set the state of a fact. `verbs` maps each permitted current state to the verb for the
-    activity log.
-    """
+    """Set the state of a fact. `verbs` maps permitted current states to verbs of the log."""
     fact = _locked(fact, version)
     verb = verbs.get(FactStatus(fact.state))
     if verb is None:

@@ -1,6 +1,4 @@
-"""Find and delete the facts that a forget request deletes, and the sources that other facts
-lose.
-"""
+"""Find and delete the facts of a forget request, and the sources that other facts lose."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -92,9 +90,7 @@ def all_versions(project: Project, facts: Iterable[UUID]) -> QuerySet[Fact]:
 
 
 def delete_facts(project: Project, deletions: DeletionSet) -> int:
-    """Delete the facts and their lost sources; return the number of deleted facts, including
-    earlier versions.
-    """
+    """Delete the facts and their lost sources; return how many, including earlier versions."""
     rows = Fact.objects.filter(project=project, pk__in=deletions.facts)
     deleted = rows.delete()[1].get(Fact._meta.label, 0)
     extraction.remove_sources(

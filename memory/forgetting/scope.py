@@ -90,9 +90,7 @@ class ForgetScope:
 
     @property
     def covers_whole_sessions(self) -> bool:
-        """Whether whole sessions are selected, by their id or by an import, instead of single
-        messages.
-        """
+        """Whether whole sessions are selected, by id or by import, not single messages."""
         named = self.session is not None or self.upload is not None
         return named and len(self.conditions) == 1
 

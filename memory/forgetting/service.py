@@ -92,9 +92,7 @@ class ForgetReceipt:
         return [place for place in self.found if place not in sources]
 
     def as_response(self) -> dict[str, Any]:
-        """Return the receipt with its id, its time and the number of files that are not removed
-        yet.
-        """
+        """Return the receipt with its id, its time and the number of files still to remove."""
         extra = {"id": self.id, "at": self.at, "awaiting_files": self.awaiting_files}
         return extra | self.as_json()
 
@@ -209,9 +207,7 @@ def create_receipt(
 
 
 def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
-    """Return phrases of the texts that will be deleted. They are searched for after the
-    deletion.
-    """
+    """Return phrases of the texts to delete. They are searched for after the deletion."""
     messages = Message.objects.filter(project=project, pk__in=sample(deletions.messages))
     summaries = Entry.objects.filter(pk__in=sample(deletions.entries | deletions.withheld))
     lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]

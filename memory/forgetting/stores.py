@@ -64,9 +64,7 @@ class TextStore:
 
 
 def delete(rows: QuerySet) -> int:
-    """Delete `rows` and return their number, without rows of other models that were deleted with
-    them.
-    """
+    """Delete `rows` and return their number, without rows of other models deleted with them."""
     return rows.delete()[1].get(rows.model._meta.label, 0)
 
 
@@ -136,9 +134,7 @@ def remove_messages(project: Project, deletions: DeletionSet) -> int:
 
 
 def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
-    """Create titles from the remaining messages, where the old titles came from forgotten
-    messages.
-    """
+    """Create titles from the remaining messages where forgotten messages gave the old titles."""
     changed = 0
     for session in Session.objects.filter(pk__in=deletions.touched):
         session.version += 1
@@ -154,9 +150,7 @@ def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_entries(project: Project, deletions: DeletionSet) -> int:
-    """Delete the entries without other sources. Empty the other entries until they are
-    rewritten.
-    """
+    """Delete the entries without other sources. Empty the others until they are rewritten."""
     for session in Session.objects.filter(pk__in=deletions.touched):
         cursor = Cursor.objects.filter(pk=session.pk).first()
         if cursor is not None:
@@ -173,9 +167,7 @@ def remove_entries(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_chunks(project: Project, deletions: DeletionSet) -> int:
-    """Delete the chunks that quote forgotten text. The other messages of the sessions are indexed
-    again.
-    """
+    """Delete the chunks that quote forgotten text. The rest of the sessions is indexed again."""
     removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
     summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
     removed += delete(summaries.filter(source__in=deletions.changed_entries))

@@ -83,9 +83,7 @@ def user_of(subject: str) -> int:
 
 
 def forgotten_subjects(project: Project, subjects: Collection[str]) -> set[str]:
-    """Return those of `subjects` that were forgotten in `project`. Subjects are ids or source
-    digests.
-    """
+    """Return the `subjects` (ids or source digests) that were forgotten in `project`."""
     rows = Tombstone.objects.filter(project=project, subject__in=subjects)
     return set(rows.exclude(kind=TombstoneKind.UNKEPT).values_list("subject", flat=True))
 

@@ -79,9 +79,7 @@ class _Comparison:
         self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular that occurs in forgotten messages but not in their
-        own.
-        """
+        """Return the lines with a particular that is in forgotten messages but not in their own."""
         exposing = []
         for line in found:
             suspicious = [

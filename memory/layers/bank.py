@@ -72,9 +72,7 @@ class Bank:
 
 
 def item_label(granularity: Granularity, key: str, title: str = "") -> str:
-    """Return the label of an entry: the period and, for a conversation, the title of the
-    session.
-    """
+    """Return the label of an entry: the period and, for a conversation, the session's title."""
     period = periods.label(granularity, key)
     return f"{period}{SEPARATOR}{title}" if title else period
 
@@ -136,9 +134,7 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
 
 
 def item_tokens(item: BankItem) -> int:
-    """Return the number of tokens that all lines of `item` would take, without headings of
-    months.
-    """
+    """Return the number of tokens of all lines of `item`, without headings of months."""
     return sum(token_counting.count(_row(line, item)) for line in _source(item).lines)
 
 
@@ -162,9 +158,7 @@ def _heading(month: Month) -> str:
 
 
 def _row(line: Line, item: BankItem) -> str:
-    """Return a line of the text: day, speaker and text, and the day on which an ended fact
-    ended.
-    """
+    """Return a line of the text: day, speaker and text, and the day on which a fact ended."""
     text = quoting.quote_on_one_line(line.text)
     marks = STALE_MARK if item.stale else ""
     if line.until is not None:

@@ -104,9 +104,7 @@ _prepared_rows = PreparedQuery(_stored_rows, UUID)
 
 
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
-    """Return `entries` as items. A line that states an ended fact gets the day on which the fact
-    ended.
-    """
+    """Return `entries` as items. A line with an ended fact gets the day on which it ended."""
     items = [entry.as_item() for entry in entries]
     ended = ended_facts(project) if items else ()
     return [replace(item, lines=mark_ended(item.lines, ended)) for item in items]

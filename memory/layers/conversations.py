@@ -98,9 +98,7 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
 
 @dataclass(frozen=True)
 class PreviousSummary:
-    """The summary of the preceding range, passed to the summariser as context. Empty if there is
-    none.
-    """
+    """The summary of the preceding range, if any, as context for the summariser."""
 
     entry: UUID | None = None
     revision: int = 0

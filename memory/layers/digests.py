@@ -211,9 +211,7 @@ class LayerUpdate:
     def call(
         self, roll_up: ladder.RollUp, sources: DigestSources, correction: str
     ) -> WrittenDigest:
-        """Call the summariser. `correction` is a text written by hand, and the last part of the
-        input.
-        """
+        """Call the summariser. `correction`, written by hand, is the last part of the input."""
         calls = CallRecorder(self.lease, self.project.pk)
         children = [DigestChild(entry.label, entry.read_lines()) for entry in sources.children]
         material = [DigestChild(entry.label, entry.read_lines()) for entry in sources.material]

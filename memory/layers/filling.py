@@ -108,9 +108,7 @@ def fill(
 
 
 def _periods(sources: Iterable[Source]) -> list[Period]:
-    """Group the lines of `sources` into periods, in an order that does not depend on that of
-    `sources`.
-    """
+    """Group the lines into periods, in an order that does not depend on that of `sources`."""
     sources = sorted(sources, key=lambda source: source.id)
     newest = max((line.day for source in sources for line in source.lines), default=date.min)
     recent_from = newest - min(timedelta(days=RECENT_DAYS), newest - date.min)
@@ -182,9 +180,7 @@ class _Filling:
         return period.weight / (len(period.shown) + 1) * max(shown.line.score, MIN_SCORE)
 
     def price(self, period: Period) -> float:
-        """Return the tokens of the next line of a period, with its heading; infinite if there is
-        none.
-        """
+        """Return the tokens of a period's next line, with its heading; infinite without one."""
         shown = self.next_line(period)
         if shown is None:
             return math.inf

@@ -90,9 +90,7 @@ def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEnt
 
 
 def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:
-    """Return whether an entry was a candidate for the bank, from its state and that of its
-    digest.
-    """
+    """Return whether an entry was a candidate for the bank, by its state and its digest's."""
     if entry.withheld:
         return False
     if entry.state in (EntryStatus.LIVE, EntryStatus.FADED):

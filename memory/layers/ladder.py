@@ -127,9 +127,7 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
 
 
 def newest_first(items: Iterable[T]) -> list[T]:
-    """Sort nodes or items of the bank by last source, newest first. At equal times, the younger
-    layer comes first.
-    """
+    """Sort nodes or bank items by last source, newest first, then by layer, youngest first."""
 
     def age(item: Any) -> tuple[datetime, int, UUID]:
         return item.last_source_at, -item.granularity.depth, item.id
@@ -138,9 +136,7 @@ def newest_first(items: Iterable[T]) -> list[T]:
 
 
 def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) -> list[RollUp]:
-    """Return the roll-ups into the layer `into` of nodes whose last source is older than
-    `before`.
-    """
+    """Return the roll-ups into the layer `into` of nodes with a last source before `before`."""
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []

@@ -18,9 +18,7 @@ MAX_LINKS = 5
 
 @dataclass(frozen=True)
 class LinkedLine:
-    """A line with source messages that the reader may open. `others` is the number of its
-    others.
-    """
+    """A line with source messages that the reader may open, and the number of its `others`."""
 
     line: Line
     messages: Sequence[Message]
@@ -38,9 +36,7 @@ def linked_lines(user: Any, project: Project, lines: Sequence[Line]) -> list[Lin
 
 
 def link(line: Line, messages: Mapping[UUID, Message]) -> LinkedLine:
-    """Return `line` with at most MAX_LINKS of its source messages. `messages` comes from
-    `open_messages`.
-    """
+    """Return `line` with at most MAX_LINKS of its sources in `messages` (of `open_messages`)."""
     found = [messages[source] for source in line.sources if source in messages][:MAX_LINKS]
     return LinkedLine(line, found, len(line.sources) - len(found))
 

@@ -1,6 +1,4 @@
-"""Losses: names, dates, numbers and identifiers in the sources of an entry but not in its text.
-Pure.
-"""
+"""Losses: particulars in the sources of an entry that are not in its text. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,9 +26,7 @@ _PUNCTUATION = "`*_.,;:!?()[]{}<>\"'“”„«»‘’…"
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of a comparison: all `particulars` of the sources, and those `missing` in the
-    entry.
-    """
+    """The result of a comparison: the sources' `particulars`, and those `missing` in the entry."""
 
     particulars: Sequence[Entity]
     missing: Sequence[Entity]

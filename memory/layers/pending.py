@@ -34,9 +34,7 @@ class PendingConversation:
 
 @dataclass(frozen=True)
 class DailyAllowance:
-    """The number of tokens that models used for memory today. `limit` is None if there is no
-    limit.
-    """
+    """The number of tokens that models used for memory today. `limit` is None without a limit."""
 
     spent: int
     limit: int | None

@@ -1,6 +1,4 @@
-"""Roll-up without a model: merges the lines of several conversations into one ordered list.
-Pure.
-"""
+"""Roll-up without a model: merges lines of several conversations into one ordered list. Pure."""
 
 import re
 from collections import Counter, defaultdict

@@ -123,9 +123,7 @@ class ParticularCounts:
     carried: Counter[str] = field(default_factory=Counter)
 
     def share(self, group: str) -> float | None:
-        """Return the share that the entries contain; None if the sources contain none of the
-        group.
-        """
+        """Return the share that the entries contain; None if the sources have none of the group."""
         return self.carried[group] / self.held[group] if self.held[group] else None
 
     def add(self, audit: losses.Audit) -> None:

@@ -166,9 +166,7 @@ class Activity(ProjectScopedModel):
 def record_activity(
     project_id: UUID, verb: ActivityVerb, *, related: Iterable[UUID] = (), **fields
 ) -> Activity:
-    """Log an action. Call this in the transaction of the action. `fields` are fields of
-    `Activity`.
-    """
+    """Log an action, in its transaction. `fields` are fields of `Activity`."""
     ids = [str(pk) for pk in related]
     fields.setdefault("count", len(ids))
     return Activity.objects.create(

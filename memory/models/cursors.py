@@ -15,9 +15,7 @@ from projects.models import Project, ProjectScopedModel
 
 class CursorQuerySet(LeasedQuerySet):
     def waiting(self) -> "CursorQuerySet":
-        """Return the cursors with messages that no entry covers, in projects whose memory is
-        enabled.
-        """
+        """Return cursors with messages that no entry covers, in projects with memory enabled."""
         return self.filter(
             unsummarised_messages__gt=0,
             project__memory_enabled=True,
@@ -128,8 +126,6 @@ class EntriesChanged(ProjectScopedModel):
 
 
 def mark_layers_changed(project_id: UUID) -> None:
-    """Schedule the project for an update of its layers in the next cycle, and for recall's
-    index.
-    """
+    """Schedule an update of the project's layers in the next cycle, and of recall's index."""
     Nudge.objects.create(project_id=project_id)
     EntriesChanged.objects.create(project_id=project_id)

@@ -50,9 +50,7 @@ ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 
 
 def lines_field() -> models.JSONField:
-    """Return the column of the lines of a text. It is empty if an older version of Strata wrote
-    it.
-    """
+    """Return the column of the lines of a text. It is empty if an older Strata wrote it."""
     return models.JSONField(
         default=list,
         blank=True,
@@ -244,9 +242,7 @@ class Entry(ProjectScopedModel):
         return lines.read(self.lines, self.summary, self.day)
 
     def set_lines(self, new: Sequence[Line], text: str | None = None) -> None:
-        """Set the lines and the text. By default the text is rendered from the lines; `text`
-        replaces it.
-        """
+        """Set the lines and the text, which is by default rendered from the lines."""
         self.lines = lines.to_json(new)
         self.summary = lines.as_text(new) if text is None else text
 

@@ -79,9 +79,7 @@ class FactQuerySet(models.QuerySet["Fact"]):
         )
 
     def with_validity(self, moment: datetime | None = None) -> "FactQuerySet":
-        """Return the supported facts as recorded at `moment` (default: now), with the end of
-        validity.
-        """
+        """Return the supported facts as of `moment` (default: now), with the end of validity."""
         return self.supported().as_of(moment).with_ends(moment)
 
     def with_ends(self, moment: datetime | None = None) -> "FactQuerySet":
@@ -106,9 +104,7 @@ class FactQuerySet(models.QuerySet["Fact"]):
         return self.filter(Q(until=None) | Q(until__gt=moment), valid_from__lte=moment)
 
     def ended_by(self, moment: datetime) -> "FactQuerySet":
-        """Return facts that another fact ended by `moment`, newest first. Requires
-        `with_validity`.
-        """
+        """Return facts that others ended by `moment`, newest first. Requires `with_validity`."""
         return self.filter(until__lte=moment).exclude(closer=None).order_by("-until", "pk")
 
     def with_subject(self, subject: str) -> "FactQuerySet":

@@ -1,6 +1,4 @@
-"""Tombstones: records of forgotten objects, so that a restore or import does not bring them
-back.
-"""
+"""Tombstones: records of forgotten objects, so that no restore or import brings them back."""
 
 from django.db import models
 from django.utils import timezone

@@ -18,9 +18,7 @@ from projects.models import Project, ProjectScopedModel
 
 
 class WebhookEvent(models.TextChoices):
-    """An event that a webhook can deliver. The values are part of the public API and must not
-    change.
-    """
+    """An event that a webhook can deliver. The values are public API and must not change."""
 
     MESSAGE_POSTED = "message.posted", _("Message posted")
     MESSAGE_EDITED = "message.edited", _("Message edited")

@@ -88,9 +88,7 @@ class ModerationRequest:
 
 @dataclass
 class ModerationOutcome:
-    """The changed entries, the refused entries with reasons, and the receipts of forget
-    requests.
-    """
+    """The changed entries, the refused ones with reasons, and the receipts of forget requests."""
 
     done: list[Entry] = field(default_factory=list)
     refused: list[tuple[Entry, str]] = field(default_factory=list)

@@ -51,9 +51,7 @@ def diff_words(before: str, after: str) -> tuple[list[DiffPiece], list[DiffPiece
 
 
 def diff_lines(before: str, after: str) -> list[DiffRow]:
-    """Return the lines that differ, compared by word, with CONTEXT_LINES equal lines around
-    them.
-    """
+    """Return the lines that differ, by word, with CONTEXT_LINES equal lines around them."""
     left, right = before.splitlines(), after.splitlines()
     matcher = SequenceMatcher(None, left, right)
     rows: list[DiffRow] = []

@@ -186,9 +186,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
 
 
 def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
-    """Send `entries` back to review, and withhold the digests above. The query must name the
-    project.
-    """
+    """Send `entries`, whose query names the project, to review, and withhold the digests above."""
     locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
     rows = _rows(locked)
     rows.filter(state=EntryStatus.STALE).update(sources_hash=OUTDATED)
@@ -221,9 +219,7 @@ def ancestors(entry: Entry) -> list[UUID]:
 
 
 def _lock_pins(project_id: UUID) -> None:
-    """Serialise changes of pins. Call this before locking an entry, in the same order as
-    forgetting.
-    """
+    """Serialise changes of pins. Call this before locking an entry, as forgetting does."""
     Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
 

@@ -116,9 +116,7 @@ def preview(
 def _preview_forgetting(
     request: ModerationRequest, entries: Sequence[Entry], objection: Objection
 ) -> ModerationPreview:
-    """Return receipts without a bank, because the text of a digest is unknown until it is
-    rewritten.
-    """
+    """Return receipts without a bank: the text of a digest is unknown until it is rewritten."""
     outcome = ModerationOutcome()
     for entry in entries:
         if reason := objection(entry, request.action):
@@ -165,9 +163,7 @@ def _stale(project: Project) -> set[UUID]:
 
 
 def _count_rewrites(stale: set[UUID]) -> Counter[str]:
-    """Count, by layer, the stale entries and the digests above them, which will also be
-    rewritten.
-    """
+    """Count, by layer, the stale entries and the digests above them, which are rewritten too."""
     found: dict[UUID, str] = {}
     level = stale
     while level:

@@ -99,9 +99,7 @@ def parse_object(data: bytes, position: str) -> Row:
 
 
 def read_ids(archive: ZipFile, table: ExportTable) -> Iterator[UUID]:
-    """Yield the primary keys of a table, if its rows have keys of their own. Raises
-    `ImportRejectedError`.
-    """
+    """Yield the primary keys of a table whose rows have their own. Raises `ImportRejectedError`."""
     key = table.model._meta.pk
     if key is None or key.name in table.left_out or isinstance(key, ForeignKey):
         return

@@ -135,9 +135,7 @@ def iterate(rows: QuerySet[Any]) -> Iterator[Any]:
 def row_of(
     columns: Iterable[Field], instance: Model, usernames: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Return the columns of an instance as JSON values: usernames for users, times with
-    microseconds.
-    """
+    """Return the columns as JSON values: usernames for users, times with microseconds."""
     row = {}
     for field in columns:
         value = field.value_from_object(instance)

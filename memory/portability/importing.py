@@ -53,9 +53,7 @@ TOMBSTONE_KINDS = (
 def import_archive(
     project: Project, owner, archive: ZipFile, result: FileResult, match_members: bool = False
 ) -> None:
-    """Import an export that `owner` uploaded. Raises `ImportRejectedError` unless they are an
-    owner.
-    """
+    """Import an export for `owner`. Raises `ImportRejectedError` unless they are an owner."""
     if not project.memberships.filter(user=owner, role=MemberRole.OWNER).exists():
         raise ImportRejectedError("Only an owner of the project can import a project export.")
     import_project(project, owner, archive, result, match_members)
@@ -122,9 +120,7 @@ def files_removed_on_error() -> Iterator[list[Attachment | FileRevision]]:
 
 @contextmanager
 def database_errors_refused() -> Iterator[None]:
-    """Turn database errors into `ImportRejectedError` with the name of the violated constraint, but
-    without row data.
-    """
+    """Turn database errors into `ImportRejectedError` with the constraint, but without row data."""
     try:
         yield
     except (IntegrityError, DataError) as error:
@@ -177,9 +173,7 @@ def import_files(
     written: list[Attachment | FileRevision],
     result: FileResult,
 ) -> None:
-    """Store the bytes of each version of a file. Skip a version without bytes, and report an
-    error.
-    """
+    """Store the bytes of each version of a file. Skip and report a version without bytes."""
     names = set(archive.namelist())
     for revision, row in rows:
         name = f"files/{row.get('id')}"
@@ -202,9 +196,7 @@ def import_files(
 
 
 def import_settings(archive: ZipFile, project: Project) -> None:
-    """Apply the exported settings to the project, without name and slug. Raises
-    `ImportRejectedError`.
-    """
+    """Apply the exported settings, without name and slug. Raises `ImportRejectedError`."""
     values = read_settings(archive)
     changed = [column for column in setting_columns() if column.name in values]
     for column in changed:

@@ -1,6 +1,4 @@
-"""Characters that look like other characters or are invisible, for quoting and injection
-detection.
-"""
+"""Characters that look like others or are invisible, for quoting and injection detection."""
 
 # Look-alikes of "<" that NFKC does not replace by "<".
 BRACKETS = "<‹⟨〈〈❬❮❰˂≺ᐸᚲ⧼⦑⋖◁◂⊲"

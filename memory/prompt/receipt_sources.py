@@ -114,9 +114,7 @@ class ReceiptSection:
 
 
 def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[ReceiptSection]:
-    """Return the sections of `receipt` with the sources that `member` may see. Takes at most seven
-    queries.
-    """
+    """Return the sections of `receipt` with the sources that `member` may see, in ≤ 7 queries."""
     sections: list[Mapping[str, Any]] = receipt.get("sections", [])
     listed = [[] if it["name"] in CHAT_SECTIONS else it["items"] for it in sections]
     reader = _SourceReader(member, [item for items in listed for item in items])
@@ -166,17 +164,13 @@ class _SourceReader:
         self.passages: Mapping[UUID, FilePassage] = _in_bulk(passages, items, "file")
 
     def _text_in_prompt(self, entry: Entry, item: ReceiptItem) -> Entry | EntryRevision:
-        """Return the text that the prompt contained, or the current text if that one was
-        deleted.
-        """
+        """Return the text that the prompt contained, or the current text if it was deleted."""
         return self.earlier_texts.get((entry.pk, item["revision"]), entry)
 
     def _earlier_texts(
         self, items: Sequence[ReceiptItem]
     ) -> Mapping[tuple[UUID, int], EntryRevision]:
-        """Return, by revision, the texts that the prompt contained of entries that have changed
-        since.
-        """
+        """Return, by revision, the prompt's texts of entries that have changed since."""
         changed = [
             Q(entry=item["id"], revision=item["revision"])
             for item in items

@@ -108,9 +108,7 @@ class BlockRow(NamedTuple):
 
 @share(floor=0.05, ceiling=0.25)
 def blocks(turn: Turn) -> PromptSection | None:
-    """Return the project's blocks and, in a private conversation, the user's own blocks, as many as
-    fit.
-    """
+    """Return the blocks that fit: the project's and, in a private conversation, the user's own."""
     if not turn.project.memory_enabled:
         return None
     rows = [BlockRow._make(row) for row in _block_rows(turn.project.pk, private_reader(turn))]

@@ -79,9 +79,7 @@ def prepare(
 
 
 def write(plan: WritePlan, sources: set[UUID]) -> int:
-    """Write the chunks of `plan` whose source is in `sources`. Return the number of written
-    chunks.
-    """
+    """Write the chunks of `plan` whose source is in `sources`. Return their number."""
     obsolete = [chunk for chunk in plan.obsolete if chunk.source in sources]
     if obsolete:
         projects = {chunk.project_id for chunk in obsolete}
@@ -157,9 +155,7 @@ def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None
 
 
 def array_literal(values: Iterable[object]) -> str:
-    """Return an array in PostgreSQL's text format, several times as fast as the database driver
-    does.
-    """
+    """Return an array in PostgreSQL's text format, several times as fast as the driver."""
     return f"{{{','.join(map(_element, values))}}}"
 
 

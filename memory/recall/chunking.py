@@ -30,9 +30,7 @@ _WORD_END = re.compile(r"[\s!-@\[-`{-~…–—“”„‘’«»‹›、。�
 
 @dataclass(frozen=True)
 class TaskWords:
-    """Verbs that describe tasks, in the form of `fold_word`: whole words, and beginnings of
-    words.
-    """
+    """Verbs that describe tasks, in the form of `fold_word`: whole words and word beginnings."""
 
     words: frozenset[str]
     beginnings: tuple[str, ...]
@@ -74,9 +72,7 @@ class ChunkingRules:
 
 @dataclass(frozen=True)
 class TurnChunk:
-    """The messages `first_seq` to `last_seq`, or the part with number `part` of one long
-    message.
-    """
+    """The messages `first_seq` to `last_seq`, or the part number `part` of one long message."""
 
     first_seq: int
     last_seq: int

@@ -43,9 +43,7 @@ def index_fact_now(project: Project, fact: UUID) -> None:
 
 
 def _unindexed(project: Project, embedder: Embedder) -> QuerySet[Fact]:
-    """Return the facts without a chunk that has their version, their project's language and a
-    vector of `embedder`.
-    """
+    """Return the facts without a chunk of their version, language and `embedder`."""
     vectors = Vector.objects.filter(project=project, embedder=embedder.name, chunk=OuterRef("pk"))
     chunks = Chunk.objects.filter(
         Exists(vectors),

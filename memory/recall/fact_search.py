@@ -115,9 +115,7 @@ def about(project: UUID, user: int | None) -> FactQuerySet:
 
 
 def asks_for_past(query: str) -> bool:
-    """Return whether a question asks about the past or names a date, so ended facts may answer
-    it.
-    """
+    """Return whether a question asks about the past or names a date: ended facts may answer it."""
     return bool(_PAST.search(query)) or any(query_parsing.find_dates(query))
 
 

@@ -38,9 +38,7 @@ MIN_COUNTED_SHARE = 0.0005
 
 @dataclass(frozen=True)
 class Term:
-    """A normalised word of a query, its hash, and the approximate number of chunks that contain
-    it.
-    """
+    """A normalised word of a query, its hash, and the approximate number of chunks with it."""
 
     word: str
     hash: int
@@ -63,9 +61,7 @@ _TERMS = """
 
 
 def query_terms(project: Project, query: str) -> tuple[list[Term], int]:
-    """Return the terms of `query`, rarest first, and the approximate number of the project's
-    chunks.
-    """
+    """Return the terms of `query`, rarest first, and about how many chunks the project has."""
     parameters: dict[str, Any] = {
         "project": project.pk,
         "language": project.search_language_name,

@@ -64,9 +64,7 @@ class DateRange:
         return cls((year, month, day or 1), (year, month, day or 31))
 
     def distance(self, day: date) -> int:
-        """Return the number of days from the range to `day`: negative before, 0 inside, positive
-        after.
-        """
+        """Return the days from the range to `day`: negative before, 0 inside, positive after."""
         years = [self.first[0]] if self.first[0] else [day.year - 1, day.year, day.year + 1]
         return min((self._distance(day, year) for year in years if year), key=abs)
 
@@ -101,9 +99,7 @@ class ParsedQuery:
     words: frozenset[str]
 
     def mentions(self, speaker: str) -> bool:
-        """Return whether the query contains a name of `speaker` or a prefix of a name, such as Mel
-        for Melanie.
-        """
+        """Return whether the query has a name of `speaker` or its beginning, as Mel for Melanie."""
         return any(
             word == name or (len(word) >= MIN_NAME_PREFIX and name.startswith(word))
             for name in map(str.lower, _WORD.findall(speaker))

@@ -328,9 +328,7 @@ def speech_signals(
     names: NDArray[np.uint16],
     is_speaker: Bools,
 ) -> dict[str, Floats]:
-    """Return signals of the speaker and the form. For example, an answer is rarely a question
-    itself.
-    """
+    """Return signals of speaker and form. For example, an answer is rarely a question."""
     asks = (count_kind(PieceKind.QUESTION_MARK) > 0).astype(np.float32)
     speaks = is_speaker.astype(np.float32)
     of_self = np.minimum(count_kind(PieceKind.FIRST_PERSON), 4) / 4

@@ -223,9 +223,7 @@ def rank_rows(
 
 
 def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
-    """Return the columns of the search as arrays. `columns` has a tuple for each field of
-    RecallResult.
-    """
+    """Return the search's columns as arrays. `columns` has a tuple for each RecallResult field."""
     days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
     mentions: list[list[int]] = [[] for _ in days]
     if with_mentions:

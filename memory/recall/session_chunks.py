@@ -1,6 +1,4 @@
-"""Chunks of sessions: read changed messages, group them into turns, and compare these with the
-index.
-"""
+"""Chunks of sessions: read changed messages, group them into turns, compare with the index."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -136,17 +134,13 @@ def _active_path(session: Session, start: int, messages: Sequence[Message]) -> s
 
 
 def _is_read(message: Message) -> bool:
-    """Return whether chunking needs a message. Roles that are not indexed are needed to end
-    turns.
-    """
+    """Return whether chunking needs a message. Roles that are not indexed still end turns."""
     is_separator = message.role not in chunking.INDEXED_ROLES and not message.deleted_at
     return contributes(message) or is_separator
 
 
 def chunking_rules(session: Session, project: Project) -> ChunkingRules:
-    """Return the chunking rules for a session of `project`. Each note becomes its own chunk,
-    however short it is.
-    """
+    """Return the chunking rules for a session. Each note becomes its own chunk, however short."""
     if session.is_notes:
         return ChunkingRules(min_chars=1, merge=False)
     return ChunkingRules(

@@ -74,9 +74,7 @@ def pack(texts: Sequence[str]) -> list[bytes]:
 
 
 def unpack(packed: Sequence[bytes]) -> tuple[NDArray[np.uint16], Ids, Ids]:
-    """Return the number of names in each text, the ids of all texts in one array, and the number
-    of ids of each text.
-    """
+    """Return the numbers of names by text, all ids in one array, and the numbers of ids by text."""
     sizes = np.array([len(text) // 2 for text in packed], np.int64)
     values = np.frombuffer(b"".join(packed), "<u2")
     heads = np.cumsum(sizes) - sizes

@@ -1,6 +1,4 @@
-"""Template tags for the activity log: an action as a sentence, its day, reason, duration and
-cost.
-"""
+"""Template tags for the activity log: an action as a sentence, day, reason, duration, cost."""
 
 from collections.abc import Mapping
 from datetime import date

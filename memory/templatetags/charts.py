@@ -44,9 +44,7 @@ def weekly_chart(weeks: Sequence[WeekStatistics], label: Any, layer: str) -> dic
 
 @register.inclusion_tag("memory/_fact_timeline.html")
 def fact_timeline(fact: Fact, facts: Sequence[Fact]) -> dict[str, object]:
-    """Draw the validity of `fact` on a time axis from the start of the first of `facts` until
-    now.
-    """
+    """Draw the validity of `fact` on a time axis from the first start in `facts` until now."""
     now = timezone.now()
     first = min(other.valid_from for other in facts)
     span = max((now - first).total_seconds(), 1.0)

@@ -43,9 +43,7 @@ def period_label(entry: Entry) -> str:
 
 @register.filter
 def is_quoted(entry: Entry) -> bool:
-    """Return whether the text consists of quotations (extractive summariser) and is not
-    withheld.
-    """
+    """Return whether the text is quotations (extractive summariser) and not withheld."""
     return entry.written_by == EXTRACTIVE and not entry.withheld
 
 

@@ -21,9 +21,7 @@ class ActiveFilter(NamedTuple):
 
 @register.inclusion_tag("memory/_search_line.html", takes_context=True)
 def search_line(context: template.Context, form: forms.Form) -> dict[str, Any]:
-    """Return the parts of the line. Active filters are listed below it, each with a link to remove
-    it.
-    """
+    """Return the parts of the line. Active filters follow, each with a link to remove it."""
     filters = [field for field in form.visible_fields() if field.name != QUERY_FIELD]
     return {
         "form": form,

@@ -43,9 +43,7 @@ class ActivityRow:
 
 @project_page()
 def activity(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the log, newest first, and pending work. `?part` returns the part that the page
-    polls.
-    """
+    """Show the log, newest first, and pending work. `?part` returns what the page polls."""
     form = ActivityForm(member.project, request.GET)
     acts = Activity.objects.filter(project=member.project)
     rows = activity_rows(member, form.apply(acts)) if form.is_valid() else []

@@ -143,9 +143,7 @@ def _confirmation_page(
 
 
 def _back(request: HttpRequest, member: Membership, entries: list[Entry]) -> str:
-    """Return `back` if it is a path of this site, else the page of the entry or the review
-    queue.
-    """
+    """Return `back` if it is a path of this site, else the entry's page or the review queue."""
     back = request.POST.get("back", "")
     if back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         return back

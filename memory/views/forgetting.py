@@ -40,9 +40,7 @@ class ForgetTarget:
 
 @project_page(get=WRITERS, post=WRITERS)
 def forget(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Ask for the scope, show a preview, forget, and redirect to the receipt, one step per
-    request.
-    """
+    """Ask for the scope, show a preview, forget, redirect to the receipt: one step per request."""
     project = member.project
     data = request.POST if request.method == "POST" else request.GET
     form = ForgetForm(project, data or None)
@@ -108,9 +106,7 @@ def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> H
 
 
 def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
-    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one of
-    them.
-    """
+    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one."""
     message = message_for_reading(member.user, scope.message) if scope.message else None
     session = session_for_reading(member.user, scope.session) if scope.session else None
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
@@ -129,9 +125,7 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
 
 
 def _page_of(target: ForgetTarget, slug: str) -> str:
-    """Return the page to which Cancel leads: the page of the target, or the memory page if there is
-    no target.
-    """
+    """Return the page to which Cancel leads: that of the target, or without one the memory page."""
     if target.message:
         seq = target.message.seq
         url = resolve_url("session", slug, target.message.session_id)

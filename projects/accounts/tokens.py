@@ -13,9 +13,7 @@ from projects.models import Token
 
 
 def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
-    """Create a token for the user of the request. Return it and its secret, and notify the user by
-    mail.
-    """
+    """Create a token for the requesting user. Return it and its secret, and notify by mail."""
     token, secret = Token.issue(request.user, **fields)
     get_adapter().send_notification_mail(
         "account/email/token_created", request.user, {"token": token}

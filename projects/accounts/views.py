@@ -70,9 +70,7 @@ class EmailAddressView(EmailView):
 
 
 class ForgottenPasswordView(PasswordResetView):
-    """The form for a forgotten password. If the server sends no mail, it names the
-    administrators.
-    """
+    """The form for a forgotten password. On a server without mail, it names the administrators."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.SENDS_MAIL:

@@ -119,9 +119,7 @@ class KeyUse:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Open a transaction that excludes other requests with this key. Raises
-        `RequestRunningError`.
-        """
+        """Open a transaction that excludes others with this key. Raises `RequestRunningError`."""
         # PostgreSQL releases the lock at the end of the transaction, even if the process dies.
         number = int.from_bytes(bytes.fromhex(self.key)[:8], signed=True)
         with transaction.atomic(), connection.cursor() as cursor:

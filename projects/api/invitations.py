@@ -101,9 +101,7 @@ class InvitationListView(InvitationBaseView, generics.ListAPIView):
     @extend_schema(request=InvitationSerializer, responses={201: NewInvitationSerializer})
     @idempotent(_replay_invitation)
     def post(self, request, slug: str) -> IdempotentResult:
-        """Create a link. Whoever opens it can become a member, with an existing or a new
-        account.
-        """
+        """Create a link. A person who opens it can become a member, also with a new account."""
         project = project_for_managing(request.user, slug, request.auth)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -116,9 +114,7 @@ class InvitationListView(InvitationBaseView, generics.ListAPIView):
 
 
 class InvitationDetailView(InvitationBaseView, generics.RetrieveDestroyAPIView):
-    """One invitation. Deleting it revokes it: nobody can use it any more. Members who used it
-    stay.
-    """
+    """One invitation. Deleting it revokes it: nobody can use it again. Members who used it stay."""
 
     lookup_field = "pk"
     lookup_url_kwarg = "id"
@@ -148,9 +144,7 @@ class ReceivedInvitationSerializer(serializers.ModelSerializer):
 
 
 class ReceivedInvitationBaseView(generics.GenericAPIView):
-    """Base class of the invitations that you have received. Tokens limited to a project cannot use
-    it.
-    """
+    """Base of the invitations that you received. Tokens limited to a project cannot use it."""
 
     queryset = Invitation.objects.none()
     serializer_class = ReceivedInvitationSerializer

@@ -135,9 +135,7 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
     @extend_schema(request=TokenSerializer, responses={201: NewTokenSerializer})
     @idempotent(_replay_token)
     def post(self, request) -> IdempotentResult:
-        """Creates a token with at most the rights of the request's token; by default, with the same
-        rights.
-        """
+        """Creates a token with at most, and by default, the rights of the request's token."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         token, secret = issue_token(request, **serializer.validated_data)
@@ -148,9 +146,7 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
 
 
 class TokenDetailView(TokenBaseView, generics.RetrieveDestroyAPIView):
-    """One token. Deleting it revokes it: its next request is refused, and its streams end within
-    seconds.
-    """
+    """One token. Deleting it revokes it: requests are refused, streams end within seconds."""
 
     lookup_field = "public_id"
     lookup_url_kwarg = "id"

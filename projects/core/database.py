@@ -118,9 +118,7 @@ class PreparedQuery:
 
 
 class PreparedObjects(PreparedQuery):
-    """Like `PreparedQuery`, but returns model objects, with the related objects of
-    `select_related`.
-    """
+    """A `PreparedQuery` that returns model objects, with those of `select_related`."""
 
     def __call__(self, *params: object) -> list[Any]:
         rows = super().__call__(*params)

@@ -97,9 +97,7 @@ class AddressNotAllowedError(OutboundError, InvalidInputError):
 
 
 class UnreachableError(OutboundError, UnavailableError):
-    """A temporary failure: the name is unknown, or there was no connection or no acceptable
-    response.
-    """
+    """A temporary failure: unknown name, no connection, or no acceptable response."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +168,7 @@ def request(
 
 
 def _parse(url: str) -> httpcore2.URL:
-    """Return the parts of `url`. The host name is encoded in IDNA. Raises
-    `AddressNotAllowedError`.
-    """
+    """Return the parts of `url`, the host name in IDNA. Raises `AddressNotAllowedError`."""
     try:
         parsed = httpx2.URL(url)
         port = parsed.port
@@ -271,9 +267,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 def _seconds_left(deadline: float, at_most: float | None = None) -> float:
-    """Return the seconds until `deadline`, at most `at_most`. Raises `UnreachableError` after
-    it.
-    """
+    """Return the seconds until `deadline`, at most `at_most`. Raises `UnreachableError` then."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise UnreachableError(OutboundFailure.TIMEOUT)

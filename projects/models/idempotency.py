@@ -15,9 +15,7 @@ RETENTION = timedelta(hours=24)
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def expired(self) -> "IdempotencyKeyQuerySet":
-        """Return the keys that are older than `RETENTION`. A repeated request is then executed
-        again.
-        """
+        """Return the keys older than `RETENTION`: a repeated request is executed again."""
         return self.filter(created_at__lt=Now() - RETENTION)
 
 

@@ -30,9 +30,7 @@ class InvitationStatus(models.TextChoices):
 
 
 def secret_digest(secret: str) -> str:
-    """Return the digest of a secret that is stored. Secrets are long and random, so no salt is
-    needed.
-    """
+    """Return the digest of a secret to store. It is long and random, so it needs no salt."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -128,9 +126,7 @@ class Invitation(models.Model):
 
     @classmethod
     def issue(cls, project: Project, **fields: Any) -> tuple["Invitation", str]:
-        """Create an invitation. Return it and the secret of its link, which cannot be read
-        later.
-        """
+        """Create an invitation. Return it and its link's secret, which cannot be read later."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         return cls.objects.create(project=project, digest=secret_digest(secret), **fields), secret
 

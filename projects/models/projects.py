@@ -40,9 +40,7 @@ def validate_indexed_roles(roles: list[str]) -> None:
 
 
 def validate_custom_context(context: object) -> None:
-    """Raise ValidationError unless `context` is a dict of strings whose keys are valid in
-    templates.
-    """
+    """Raise ValidationError unless `context` is a dict of strings with keys valid in templates."""
     if not isinstance(context, dict) or len(context) > MAX_CONTEXT_PAIRS:
         raise ValidationError(
             _("Give at most %(most)s keys with a text each.") % {"most": MAX_CONTEXT_PAIRS}

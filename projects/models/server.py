@@ -65,9 +65,7 @@ def forget_defaults() -> None:
 
 
 def _read() -> tuple[str, str]:
-    """Return the stored models. In an event loop, return the cached result, because it must not
-    block.
-    """
+    """Return the stored models. In an event loop, which must not block, return the cached ones."""
     global _saved
     read_at, values = _saved
     if (not read_at or time.monotonic() - read_at > CACHE_S) and not _is_in_event_loop():

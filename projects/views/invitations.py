@@ -24,9 +24,7 @@ from projects.views.projects import settings_page
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_invitations(request: HttpRequest, slug: str) -> HttpResponse:
-    """Create a link or revoke an invitation, depending on `action`. A link is shown only in this
-    response.
-    """
+    """Create a link, shown only in this response, or revoke an invitation, by `action`."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     member = membership(request.user, slug, (MemberRole.OWNER,))
@@ -73,9 +71,7 @@ def open_invitation(request: HttpRequest, slug: str, secret: str) -> HttpRespons
 @rate_limit(action="invitation")
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest) -> HttpResponse:
-    """Show the project of the opened link, or why it is closed. A POST request joins the
-    project.
-    """
+    """Show the project of the opened link, or why it is closed. A POST joins the project."""
     invitation = invitations.pending_invitation(request)
     if invitation is None:
         return render(request, "projects/join.html", status=404)

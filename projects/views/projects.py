@@ -53,9 +53,7 @@ def _to_tab(slug: str, tab: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
-    """Archive a project or make it active again, depending on the field `action`. For owners
-    only.
-    """
+    """Archive a project or make it active again, by the field `action`. For owners only."""
     if request.method == "POST":
         archived = request.POST.get("action") != "unarchive"
         set_archived(project_for_owning(request.user, slug), archived, request.user)

@@ -120,9 +120,7 @@ class Command(BaseCommand):
             self.stdout.flush()
 
     def serve(self, listener: socket.socket) -> None:
-        """Start the processes, report when the first request is served, and keep the processes
-        alive.
-        """
+        """Start the processes, report when the first request is served, and keep them alive."""
         host, port = listener.getsockname()
         # If it listens on all addresses, show and query the local address.
         address = ("127.0.0.1" if host == "0.0.0.0" else host, port)
@@ -152,9 +150,7 @@ class Command(BaseCommand):
             time.sleep(DATABASE_RETRY_S)
 
     def demo_model(self) -> list[Child]:
-        """Return the process of the demo model if the model is used and can run. Print a line about
-        it.
-        """
+        """Return the demo model's process if it is used and can run. Print a line about it."""
         if "demo" not in (settings.CHAT_MODEL, settings.SYSTEM_MODEL):
             return []
         advice = "To use another, set STRATA_CHAT_MODEL and its key in .env or the environment."

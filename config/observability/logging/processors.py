@@ -57,9 +57,7 @@ MAX_CAUSES = 5
 
 
 def describe_error(error: BaseException) -> str:
-    """Return, in one line, the class of `error` and those parts of its message without user
-    text.
-    """
+    """Return, in one line, the class of `error` and the parts of its message without user text."""
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if details := " ".join(_safe_details(error)):
@@ -215,8 +213,6 @@ def _mask(value: object) -> object:
 
 @lru_cache(1)
 def _secret_pattern(count: int) -> re.Pattern[str]:
-    """Return a pattern for all SECRETS and KEY_PATTERN. It is cached by `count`, the number of
-    SECRETS.
-    """
+    """Return a pattern for SECRETS and KEY_PATTERN, cached by `count`, the number of SECRETS."""
     known = sorted(map(re.escape, SECRETS), key=len, reverse=True)
     return re.compile("|".join([*known, KEY_PATTERN]))

@@ -118,9 +118,7 @@ def queues() -> Iterator[Metric]:
 
 
 def _pgmq_queue(table: str) -> tuple[int, float]:
-    """Return the number of messages that no worker has claimed, and the age of the first one in
-    seconds.
-    """
+    """Return the number of unclaimed messages, and the age of the first one in seconds."""
     with connection.cursor() as cursor:
         # The table of a queue is created on first use.
         cursor.execute("SELECT to_regclass(%s)", [f"pgmq.{table}"])

@@ -24,9 +24,7 @@ _HALF = r"(?P<half>[ap]\.?m\b)"
 
 
 def _form(year: str | None, month: int, day: int = 0) -> str | None:
-    """Return the normalised form of a date, or None if it is invalid. A missing month or day is
-    0.
-    """
+    """Return the normalised form of a date, None if it is invalid. A missing month or day is 0."""
     try:
         # The default is a leap year, because 29 February may be written without a year.
         date(int(year or 2024), month or 1, day or 1)

@@ -1,6 +1,4 @@
-"""Links, e-mail addresses and identifiers. Forms: links without a scheme, all others
-case-folded.
-"""
+"""Links, e-mail addresses and identifiers. Forms: links without scheme, others case-folded."""
 
 import re
 

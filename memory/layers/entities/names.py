@@ -121,9 +121,7 @@ def _runs(words: Sequence[NameWord]) -> Iterator[tuple[int, list[NameWord]]]:
 
 
 def _continuation(words: Sequence[NameWord], end: int) -> int:
-    """Return how many words continue the run that ends before `end`: 0, 1, or 2 for "of" and a
-    name.
-    """
+    """Return how many words continue the run before `end`: 0, 1, or 2 for "of" and a name."""
     following = [word.gap == " " and not word.starts for word in words[end : end + 2]]
     if following[:1] == [True] and words[end].is_capitalised:
         return 1

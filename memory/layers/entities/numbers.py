@@ -34,9 +34,7 @@ _WRITTEN = {
 
 
 def _value(match: re.Match[str]) -> Decimal | None:
-    """Return the value of a match, multiplied by its scale word. None if it is no number, as
-    1.2.3.4.
-    """
+    """Return the value of a match times its scale word; None if it is no number, as 1.2.3.4."""
     parts = re.split(r"[., '’]", match["digits"])
     separators = re.findall(r"[., '’]", match["digits"])
     decimals = ""
@@ -49,9 +47,7 @@ def _value(match: re.Match[str]) -> Decimal | None:
 
 
 def _is_grouped(parts: list[str], separators: list[str]) -> bool:
-    """Return whether the separators group thousands, as in "1,000,000", but not "1.25" or
-    "0.125".
-    """
+    """Return whether the separators group thousands, as in "1,000,000" but not in "0.125"."""
     first, *others = parts
     return (
         len(set(separators)) == 1

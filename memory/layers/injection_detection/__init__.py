@@ -76,9 +76,7 @@ def reads_like_instructions(text: str) -> bool:
 
 
 def _visible(text: str) -> str:
-    """Replace full-width and mathematical letters by ordinary letters, and drop invisible
-    characters.
-    """
+    """Replace full-width and mathematical letters by ordinary ones; drop invisible characters."""
     return "".join(
         char
         for char in unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(INVISIBLE)
@@ -87,9 +85,7 @@ def _visible(text: str) -> str:
 
 
 def _plain(visible: str) -> str:
-    """Return the normalised form of a text, in which phrases are matched. phrases.toml describes
-    it.
-    """
+    """Return the normalised text in which phrases are matched. phrases.toml describes it."""
     bare = "".join(
         char
         for char in unicodedata.normalize("NFD", visible.casefold())

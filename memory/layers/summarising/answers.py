@@ -83,9 +83,7 @@ class FactClaim:
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """A bullet of a summary with the numbers of the lines that it cites, which are not checked
-    yet.
-    """
+    """A bullet of a summary with the numbers of the lines that it cites, not checked yet."""
 
     text: str
     cited: tuple[int, ...] = ()
@@ -106,9 +104,7 @@ class SummaryAnswer:
 
 
 def parse_answer(text: str, cut_off: bool = False) -> SummaryAnswer:
-    """Return the summary, which is not cleaned yet, and the claims. `cut_off`: the answer broke
-    off.
-    """
+    """Return the uncleaned summary and the claims. `cut_off`: the answer broke off."""
     text = _THINKING.sub("", text[:MAX_ANSWER_CHARS])
     return _parse_json(text) or _parse_text(text, cut_off)
 
@@ -135,9 +131,7 @@ def _parse_json(text: str) -> SummaryAnswer | None:
 
 
 def _json_bullets(value: object) -> list[str]:
-    """Return the bullets of a list of strings, or of objects with "text" and "lines". Return [] for
-    other values.
-    """
+    """Return the bullets of a list of strings, or of objects with "text" and "lines"; else []."""
     bullets = []
     for row in value if isinstance(value, list) else ():
         text, cited = (row.get("text"), row.get("lines")) if isinstance(row, dict) else (row, ())

@@ -161,9 +161,7 @@ def _facts(text: str, speakers: Collection[str]) -> float:
 
 
 def _fitness(length: int, facts: float) -> float:
-    """Return a factor for the length: short sentences contain little, and long ones take much
-    room.
-    """
+    """Return a factor for the length: short sentences contain little, long ones take much room."""
     if length < 4:
         return 0.75 if facts else 0.3
     if length < 7:

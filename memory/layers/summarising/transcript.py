@@ -30,9 +30,7 @@ _MAX_CHARS_PER_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One message. `at` is in the time zone of the project. `role` is user or assistant. `id` is
-    the id of the message.
-    """
+    """One message. `at` is in the project's time zone. `role` is user or assistant."""
 
     speaker: str
     text: str
@@ -140,9 +138,7 @@ def _fits(prefix: str, text: str, limit: int) -> bool:
 
 
 def _head(prefix: str, text: str, limit: int) -> str:
-    """Return as much of `text` as fits into a piece with `prefix`, cut after a space if
-    possible.
-    """
+    """Return as much of `text` as fits into a piece with `prefix`, if possible up to a space."""
     room = limit - token_counting.count(f"{prefix}\n")
     head = token_counting.truncate(text[: limit * _MAX_CHARS_PER_TOKEN], room)
     while head and not _fits(prefix, head, limit):

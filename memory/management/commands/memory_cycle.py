@@ -1,6 +1,4 @@
-"""Management command: run a complete memory cycle in the foreground, for cron, tests and
-imports.
-"""
+"""Management command: run a whole memory cycle in the foreground, for cron, tests and imports."""
 
 import sys
 from argparse import ArgumentParser

@@ -86,9 +86,7 @@ class RemoteEmbedder:
         return normalise(rows)
 
     def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
-        """Call the model. Raises ProviderError, or ImportError or ValueError for an unknown
-        name.
-        """
+        """Call the model. Raises ProviderError; ImportError or ValueError for an unknown name."""
         client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
 
         async def embed() -> EmbeddingResult:

@@ -1,3 +1,1 @@
-"""Evaluation of recall on labelled conversations: metrics, an unfitted baseline, and weight
-fitting.
-"""
+"""Evaluation of recall on labelled conversations: metrics, unfitted baseline, fitting weights."""

@@ -74,9 +74,7 @@ class WeightFit:
         return expected - observed + 2 * PENALTY * weights
 
     def run(self) -> dict[str, float]:
-        """Return the fitted weight of each signal, converted for signals that are not
-        standardised.
-        """
+        """Return the fitted weight of each signal, converted for non-standardised signals."""
         is_fitted = np.array([name not in SET_BY_HAND for name in self.names])
         by_hand = np.array([WEIGHTS.get(name, 0) for name in self.names]) * self.deviation
         weights = np.where(is_fitted, 0, by_hand)
@@ -100,9 +98,7 @@ def fit_weights(
 
 
 def _targets(question: RankedQuestion) -> list[tuple[NDArray[np.intp], float]]:
-    """Return, for each message or session to find, the candidates that contain it and its
-    weight.
-    """
+    """Return, for each message or session to find, the candidates with it, and its weight."""
     rows = [(np.flatnonzero(row), 1.0) for row in question.evidence]
     rows += [(np.flatnonzero(row), SESSION_WEIGHT) for row in question.sessions]
     return [(group, weight) for group, weight in rows if len(group)]

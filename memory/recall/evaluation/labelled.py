@@ -43,9 +43,7 @@ class LabelledQuestion:
 
 @dataclass(frozen=True)
 class LabelledConversation:
-    """The sessions of one file, in the form in which importers yield them, and the questions about
-    them.
-    """
+    """The sessions of one file, as importers yield them, and the questions about them."""
 
     set_name: str
     name: str

@@ -83,9 +83,7 @@ class SetFigures:
             self.kinds[kind] += shares
 
     def summary(self) -> dict[str, object]:
-        """Return the means, the means by kind of question, and the lowest and highest
-        conversation.
-        """
+        """Return the means, also by kind of question, and the lowest and highest conversation."""
         means: dict[str, object] = {"questions": self.questions}
         spread = {}
         for figure, values in self.values.items():
@@ -213,9 +211,7 @@ def add_floor(
     project: Project,
     budgets: Sequence[int],
 ) -> None:
-    """Measure the baseline over all turns. In sets with an assistant, also measure it over the
-    turns of people only.
-    """
+    """Measure the baseline over all turns and, in sets with an assistant, over those of people."""
     turns = floor.read_turns(project)
     figures = evaluation.floors.setdefault(conversation.set_name, {})
     for question in conversation.questions:

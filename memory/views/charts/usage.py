@@ -37,9 +37,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class StackedBars:
-    """A chart of values by day and model. `models` are the names of the series, by number from
-    0.
-    """
+    """A chart of values by day and model. `models` are the names of the series, from 0."""
 
     label: str | Promise
     days: Sequence[date]

@@ -35,9 +35,7 @@ class MultilineField(forms.CharField):
 
 
 def reason_field() -> forms.TypedChoiceField:
-    """Return a field for the reason of a change. Nothing is preselected; an empty choice means
-    OTHER.
-    """
+    """Return a field for the reason of a change. By default it is empty, which means OTHER."""
     return forms.TypedChoiceField(
         label=_("Reason (optional)"),
         choices=[("", "–"), *ModerationReason.choices],

@@ -53,9 +53,7 @@ class ForgetForm(forms.Form):
         return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):
-        """Return the user, who must be a member or an author of messages; None if the field is
-        empty.
-        """
+        """Return the user, a member or an author of messages; None if the field is empty."""
         name = self.cleaned_data["user"]
         if not name:
             return None

@@ -82,9 +82,7 @@ def check_if_match(request, data: Mapping[str, Any]) -> None:
 
 
 class ETagMixin:
-    """Adds an ETag to the responses of a detail view, and responds 304 if If-None-Match names
-    it.
-    """
+    """Adds an ETag to the responses of a detail view; responds 304 if If-None-Match names it."""
 
     def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
         """Return the current object, under its name in the response to a stale version."""

@@ -37,8 +37,6 @@ def stream_chunks(
 
 
 def stream_file(file: IO[Any], name: str, media_type: str, **options: Any) -> StreamingHttpResponse:
-    """Return a response that sends `file` and then closes it. For the options, see
-    `stream_chunks`.
-    """
+    """Return a response that sends and closes `file`. For the options, see `stream_chunks`."""
     chunks = FileChunks(partial(file.read, CHUNK_BYTES), file.close)
     return stream_chunks(chunks, name, media_type, **options)

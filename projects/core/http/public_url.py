@@ -25,9 +25,7 @@ def absolute_url(request: HttpRequest, location: str | None = None) -> str:
 
 
 class PublicUrlMiddleware(MiddlewareMixin):
-    """Makes `request.build_absolute_uri` return URLs below STRATA_URL, even when libraries call
-    it.
-    """
+    """Makes `request.build_absolute_uri` return URLs below STRATA_URL, also in libraries."""
 
     def process_request(self, request: HttpRequest) -> None:
         vars(request)["build_absolute_uri"] = partial(absolute_url, request)

@@ -31,8 +31,7 @@ session_restored = Signal()
 # session: the deleted Session whose undo window is over. Receivers must delete the data that they
 # derived from it. Its row is deleted afterwards.
 session_expired = Signal()
-# session, by: a private Session whose text a staff user opened in the admin. Sent outside of
-# transactions.
+# session, by: staff opened a text of a private Session in the admin. Sent outside transactions.
 private_text_opened = Signal()
 # project, subjects: the ids and source digests (chat.importers.base) of objects that an import
 # would add. Each receiver returns the set of subjects that must not be imported.

@@ -27,8 +27,7 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     # Only needed by processes of version 0.1.
     "Heartbeat of version 0.1": ("config.tasks.heartbeat", 20, "seconds"),
 }
-# The time after which a worker drops a task, in seconds. A beat that was stopped sends each overdue
-# task once.
+# Seconds after which workers drop a task. A beat that was stopped sends overdue tasks once.
 EXPIRE_S = 120
 
 

@@ -206,8 +206,7 @@ def fill(
         entry_operations.pin(entry, True, owner)
     while cycle.due(now, project):
         cycle.run(now, project)
-    # New summaries use the server's model. Unlike `update`, save() would schedule a check of the
-    # whole project.
+    # New summaries use the server's model. save() would also schedule a check of the project.
     Project.objects.filter(pk=project.pk).update(system_model="", demo_progress=progress)
     return True
 

@@ -110,9 +110,9 @@ def emit_messages(session: Session, messages: list[Message], **kwargs: object) -
         for message in messages
         if message.status in FINAL and not message.source_key and not message.copied_from_id
     ]
-    if posted and session.visibility == Visibility.PROJECT:
-        emit(
-            session.project_id,
+    if posted:
+        _emit_unless_private(
+            session,
             WebhookEvent.MESSAGE_POSTED,
             lambda: [_message_payload(message, role=message.role) for message in posted],
         )
@@ -120,29 +120,27 @@ def emit_messages(session: Session, messages: list[Message], **kwargs: object) -
 
 @receiver(reply_stored)
 def emit_reply(session: Session, message: Message, **kwargs: object) -> None:
-    if session.visibility == Visibility.PROJECT:
-        emit(
-            session.project_id,
-            WebhookEvent.REPLY_FINISHED,
-            lambda: [_message_payload(message, status=message.status)],
-        )
+    _emit_unless_private(
+        session,
+        WebhookEvent.REPLY_FINISHED,
+        lambda: [_message_payload(message, status=message.status)],
+    )
 
 
 @receiver(message_edited)
 def emit_edit(session: Session, message: Message, **kwargs: object) -> None:
-    if session.visibility == Visibility.PROJECT:
-        emit(
-            session.project_id,
-            WebhookEvent.MESSAGE_EDITED,
-            lambda: [_message_payload(message, role=message.role, version=message.version)],
-        )
+    _emit_unless_private(
+        session,
+        WebhookEvent.MESSAGE_EDITED,
+        lambda: [_message_payload(message, role=message.role, version=message.version)],
+    )
 
 
 @receiver(messages_deleted)
 def emit_deletions(session: Session, messages: list[Message], **kwargs: object) -> None:
-    if messages and session.visibility == Visibility.PROJECT:
-        emit(
-            session.project_id,
+    if messages:
+        _emit_unless_private(
+            session,
             WebhookEvent.MESSAGE_DELETED,
             lambda: [_message_payload(message, role=message.role) for message in messages],
         )
@@ -150,13 +148,19 @@ def emit_deletions(session: Session, messages: list[Message], **kwargs: object) 
 
 @receiver(session_closed)
 def emit_closing(session: Session, expired: bool, **kwargs: object) -> None:
+    reason = "expired" if expired else "closed"
+    _emit_unless_private(
+        session,
+        WebhookEvent.SESSION_CLOSED,
+        lambda: [{"session": str(session.pk), "reason": reason}],
+    )
+
+
+def _emit_unless_private(
+    session: Session, event: WebhookEvent, payloads: Callable[[], Sequence[Payload]]
+) -> None:
     if session.visibility == Visibility.PROJECT:
-        reason = "expired" if expired else "closed"
-        emit(
-            session.project_id,
-            WebhookEvent.SESSION_CLOSED,
-            lambda: [{"session": str(session.pk), "reason": reason}],
-        )
+        emit(session.project_id, event, payloads)
 
 
 def _message_payload(message: Message, **fields: Any) -> Payload:

@@ -32,8 +32,7 @@ MAX_OUTPUT_CHARS = 40_000
 MAX_TEMPLATE_TOKENS = 4_000
 MAX_NESTING_DEPTH = 50
 MAX_LOOP_DEPTH = 2
-# The maximum number of steps. An evaluated node is one step, plus one step for CHARS_PER_STEP
-# characters of its value.
+# The maximum number of steps: one for each node, and for each CHARS_PER_STEP of its value.
 MAX_STEPS = 10_000
 CHARS_PER_STEP = 50
 # The maximum length of an unknown name in an error message.

@@ -16,8 +16,7 @@ def clear() -> None:
     rate_limits.delete_expired()
     invitations.delete_expired()
     browser_sessions.delete_expired()
-    # The cache counts sign-in attempts of all processes. Django deletes its expired rows only when
-    # the table is full.
+    # The cache counts sign-in attempts. Django deletes expired rows only when the table is full.
     if not settings.CACHE_URL:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM projects_cache WHERE expires < statement_timestamp()")

@@ -199,8 +199,7 @@ def delete_unclaimed() -> int:
     """Delete uploads that no message claimed in time, and return their number."""
     expired = Attachment.objects.filter(message=None, created_at__lt=Now() - CLAIM_WITHIN)
     with transaction.atomic():
-        # Locked, so that nobody claims the uploads in the meantime. Uploads that are being claimed
-        # are skipped.
+        # Locked, so that nobody claims these uploads. Uploads that are being claimed are skipped.
         locked = expired.select_for_update(skip_locked=True)
         ids = list(locked.values_list("pk", flat=True)[:SWEEP_BATCH_SIZE])
         Attachment.objects.filter(pk__in=ids).delete()

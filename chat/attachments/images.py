@@ -36,8 +36,7 @@ MAX_FRAMES = 1_000
 MAX_JPEG_SCANS = 100
 MAX_SIDE_PIXELS = 2048
 QUALITY = 85
-# The maximum size of a PNG. Up to this size, a lossless image stays lossless, so that text is
-# sharp.
+# The maximum size of a PNG. A lossless image up to this size stays lossless: its text is sharp.
 MAX_PNG_BYTES = 1_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 
@@ -178,8 +177,7 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         if file.format == "WEBP" and file.width * file.height > MAX_WEBP_PIXELS:
             raise ImageRejectedError(TOO_MANY_WEBP_PIXELS)
         if file.mode in ("L", "LA", "RGB", "RGBA"):
-            # Before the conversion, which copies the pixels, so that a JPEG is decoded at this
-            # size.
+            # Before the conversion, which copies the pixels: a JPEG is decoded at this size.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")

@@ -234,8 +234,7 @@ def close_idle_sessions() -> int:
     return len(sessions)
 
 
-# The role of the last visible message on the active path. Walks from the head up over deleted
-# messages.
+# The role of the last visible message on the path. Walks from the head over deleted ones.
 _LAST_ROLE = """(
     WITH RECURSIVE upward (parent_id, role, is_visible) AS (
         SELECT parent_id, role, deleted_at IS NULL AND role IN ('user', 'assistant')

@@ -116,8 +116,7 @@ def _visible_content(
             else:
                 texts.append(_note(description or name))
         elif role != "tool":
-            # The text of a tool's result is meant for the model, but its images are part of the
-            # answer.
+            # The text of a tool's result is for the model, but its images are part of the answer.
             texts.append(_part_text(part))
     if role == "user":
         texts += [f"[file: {name}]" for name in names.values()]

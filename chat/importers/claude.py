@@ -84,8 +84,7 @@ def _text(message: JSONObject) -> str:
     """Return the text without reasoning and tool calls. Files are replaced by notes."""
     parts = get_objects(message, "content")
     texts = [get_text(part, "text") for part in parts if part.get("type") == "text"]
-    # `text` is used only without `content`, because it has placeholders for parts that are not
-    # text.
+    # `text` is used only without `content`: it has placeholders for parts that are not text.
     if not get_list(message, "content"):
         texts = [get_text(message, "text")]
     return "\n\n".join(filter(None, [*texts, *_files(message)]))

@@ -34,8 +34,7 @@ from projects.models import Membership, Project
 log = logging.getLogger(__name__)
 
 UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
-# The time after which a task stops and another task continues, in seconds. It is far below the
-# time limit of tasks.
+# Seconds after which another task continues, far below the time limit of tasks.
 TASK_SECONDS = 600.0
 # After this time, the broker message of a waiting import is considered lost.
 LOST_AFTER = timedelta(minutes=2)
@@ -160,8 +159,7 @@ def _run(upload: Import, deadline: float) -> None:
     def store_progress(done: int, total: int) -> None:
         if time.monotonic() > deadline:
             raise ImportDeadlineError
-        # Runs in the transaction that writes the counted messages. Messages of earlier tasks are
-        # skipped.
+        # In the transaction that writes the messages. Messages of earlier tasks are skipped.
         exists = Import.objects.filter(pk=upload.pk).update(
             progress=100 * done // total, imported=before + result.imported
         )

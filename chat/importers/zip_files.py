@@ -18,8 +18,7 @@ from chat.importers.base import ImportedFile, ImportRejectedError
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 # The maximum size of all documents together, unpacked.
 MAX_UNPACKED_BYTES = 2**30
-# The maximum compression ratio. Exports reach about ten. Deflate can reach 1,000, but only zip
-# bombs do.
+# The maximum compression ratio. Exports reach about 10, zip bombs up to 1,000.
 MAX_RATIO = 200
 # Files up to this size may have any ratio.
 RATIO_MIN_BYTES = 2**20

@@ -17,8 +17,7 @@ from uuid import UUID
 USER, ASSISTANT = "user", "assistant"
 # The length of the excerpt of a message that is searched for in a prompt that may quote it.
 QUOTE_CHARS = 80
-# The maximum number of characters of a prompt in which patterns of clients' own prompts are
-# searched.
+# The maximum length of the text that is searched for patterns of clients' own prompts.
 MAX_SEARCHED_CHARS = 100_000
 # The maximum number of latest messages of a request that are looked up on the path, and of equal
 # messages that are counted for a position. Comparing 2,000 messages would take seconds.

@@ -205,8 +205,7 @@ def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> st
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
-    # Skip reactions that are not emoji, from earlier versions: a model could read them as
-    # instructions.
+    # Skip reactions of earlier versions that are no emoji: a model could read them as instructions.
     reactions = turn.reactions.get(message.pk, {}).items()
     tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions) if is_emoji(emoji))
     if tag:

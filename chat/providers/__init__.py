@@ -283,8 +283,7 @@ def saved_server(provider: "ModelProvider", key: str) -> ModelServer:
     return ModelServer(provider.kind, address, key, is_guarded=is_own)
 
 
-# The demo model has no vision. It is too small to call tools or to follow a schema, although its
-# server supports both.
+# The demo model has no vision. It is too small for tools and schemas, which its server supports.
 
 
 def supports_images(name: str) -> bool:

@@ -24,8 +24,7 @@ from projects.core.outbound_http import OutboundFailure, trusted_certificates
 log = logging.getLogger(__name__)
 
 OLLAMA = "ollama"
-# The suffix of the key of a context size in Ollama's answer. It follows the name of the
-# architecture.
+# The end of the key of a context size in Ollama's answer. It follows the architecture's name.
 CONTEXT_SUFFIX = ".context_length"
 # The time-out for Ollama. A local server answers at once, and a page must not wait if none runs.
 OLLAMA_TIMEOUT_S = 1.0

@@ -212,8 +212,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         self._events = self._batches()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        # Return the same iterator each time, because the SDK stops after the last event and
-        # resumes.
+        # Always return the same iterator: the SDK stops after the last event and resumes.
         return self._events
 
     async def _batches(self) -> AsyncIterator[bytes]:

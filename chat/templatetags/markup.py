@@ -68,8 +68,7 @@ LEXER_NAMES = {
     for name in set(aliases) & set(LEXERS)
     for alias in aliases
 }
-# Replaces Pygments' rule for $'…', which takes exponential time for backslashes. Other lexers use
-# this lexer too.
+# Replaces Pygments' rule for $'…', which takes exponential time, also in dependent lexers.
 BashLexer.tokens["data"] = [
     (r"(?s)\$'(?:\\.|[^'\\])*'", String.Single) if rule[0].startswith(r"(?s)\$'") else rule
     for rule in BashLexer.tokens["data"]

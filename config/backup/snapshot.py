@@ -28,8 +28,7 @@ TABLES = """
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
     ORDER BY relname
 """
-# The checksum is computed from rows as text. The form of the text depends on these session
-# settings.
+# The checksum is computed from rows as text, whose form depends on these session settings.
 TEXT_SETTINGS = (
     "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC';"
     " SET extra_float_digits = 1; SET bytea_output = hex"

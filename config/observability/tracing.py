@@ -29,8 +29,7 @@ TASK_HEADER = "strata_traceparent"
 TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)', re.IGNORECASE)
 
 _propagator = TraceContextTextMapPropagator()
-# A private tracer. Libraries would use OpenTelemetry's global tracer to record the texts they
-# process.
+# A private tracer: with the global one, libraries would record the texts that they process.
 _tracer: trace.Tracer = trace.NoOpTracer()
 
 

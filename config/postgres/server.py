@@ -47,8 +47,7 @@ INITDB_OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-# Full-text search finds word boundaries by LC_CTYPE. With plain C, typographic quotation marks
-# would count as letters.
+# Full-text search finds words by LC_CTYPE. In plain C, typographic quotes would be letters.
 CTYPES = ("C.UTF-8", "en_US.UTF-8", "UTF-8", "C")
 # Long, because recovery after a crash may take a long time.
 START_TIMEOUT_S = 300

@@ -273,8 +273,7 @@ class Supervisor:
     def _stop_together(self, children: Sequence[Child]) -> None:
         for child in filter(Child.is_alive, children):
             assert child.pid is not None
-            # Only to the process itself: Celery's parent process ends its children after their
-            # tasks.
+            # Only to the process itself: Celery's parent ends its children after their tasks.
             os.kill(child.pid, signal.SIGTERM)
         self._wait_for(Child.is_alive, children, TERM_TIMEOUT_S)
         for number in (signal.SIGQUIT, signal.SIGKILL):

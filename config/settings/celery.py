@@ -20,8 +20,7 @@ QUEUE_SLOTS = {"chat": 4, "memory": 4, "index": 2, "io": 1, "webhooks": 4}
 QUEUES = tuple(QUEUE_SLOTS)
 CELERY_BROKER_URL = BROKER_URL or _default_broker
 BROKER_IN_DATABASE = _default_broker == CELERY_BROKER_URL
-# In seconds. A task at its soft limit still has time for the longest model call before the hard
-# one.
+# In seconds. Between the soft and the hard limit, there is time for the longest model call.
 CELERY_TASK_SOFT_TIME_LIMIT = 840
 CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + MODEL_TIMEOUT
 # A little longer than the hard limit, so that only tasks of killed workers are delivered again.

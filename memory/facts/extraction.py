@@ -150,8 +150,7 @@ def record_extracted(
     messages (`is_whole` is false) or if somebody changed the fact by hand. Call this in the
     transaction that saves the entry.
     """
-    # Lock before the check for tombstones: then the tombstones of a concurrent forget request are
-    # visible.
+    # Lock before reading tombstones, so that those of a concurrent forget request are visible.
     lock_topics(entry.project, (fact.statement.topic for fact in extracted))
     new_states: dict[UUID, str] = {}
     sources: set[UUID] = set()

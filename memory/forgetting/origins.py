@@ -14,8 +14,7 @@ from memory.forgetting.scope import ForgetScope
 from memory.layers.coverage import IN_RANGE
 from projects.models import Project
 
-# The maximum number of users, of chats and of imports. The others are shown once these are
-# forgotten.
+# The maximum number of users, chats and imports. Others are shown once these are forgotten.
 MAX_ORIGINS = 50
 
 

@@ -14,8 +14,7 @@ from memory.models import Tombstone, TombstoneKind
 from projects.models import Project
 from projects.services import delete_project
 
-# The number of records that are read at once. The records of one project in a batch are replayed
-# in one transaction.
+# The number of records read at once. Those of one project are replayed in one transaction.
 BATCH_SIZE = 5_000
 
 

@@ -160,8 +160,7 @@ def remove_entries(project: Project, deletions: DeletionSet) -> int:
     withheld.exclude(state=EntryStatus.HIDDEN).update(state=EntryStatus.STALE)
     mark_layers_changed(project.pk)
     removed = delete(Entry.objects.filter(pk__in=deletions.entries))
-    # A trigger has just recorded the state of each child of a deleted digest, even of children that
-    # are deleted here.
+    # A trigger has just recorded the state of each child of a deleted digest, even if deleted here.
     EntryState.objects.filter(project=project, entry__in=deletions.entries).delete()
     return removed
 

@@ -94,7 +94,7 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
         rows[shown] = _row(shown.line, by_id[shown.source])
         return token_counting.count(rows[shown])
 
-    # The sum is exact because each part ends in a newline and starts without a space (see
+    # The sum is exact: each part ends in a newline and starts without a space (see
     # token_counting.count).
     sources = [_source(item) for item in items]
     room = max_tokens - frame_tokens()

@@ -28,8 +28,7 @@ class SourceType(models.TextChoices):
         return cls.NOTE if session.is_notes else cls.TURN
 
 
-# pgvector's defaults, 16 and 64, find fewer of the nearest vectors in a large project:
-# docs/recall.md.
+# pgvector's defaults, 16 and 64, find fewer nearest vectors in a large project: docs/recall.md.
 HNSW_PARAMETERS = {"m": 24, "ef_construction": 128}
 
 # The types of chunks whose source is a session.

@@ -57,8 +57,7 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     All rows show the same moment, however long the export takes. Deleted messages are exported
     without their text. Other users' private sessions are exported without text and title.
     """
-    # The importing server counts terms again. Counting them here first makes both servers rank
-    # words equally.
+    # Counted again, as the importing server will, so that both servers rank words equally.
     fulltext.recount(scope.project.pk)
     counts: dict[str, int] = {}
     with (

@@ -31,8 +31,7 @@ RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
 # The number of projects that one run recounts.
 MAX_RECOUNTS = 1_000
-# Terms in a smaller share of the chunks are not counted: they are rare enough to be searched for
-# without a count.
+# Terms in a smaller share of the chunks are rare enough to be searched for without a count.
 MIN_COUNTED_SHARE = 0.0005
 
 

@@ -66,8 +66,7 @@ WEIGHTS: Mapping[str, float] = {
     "day_after": 0.599,
     "day_before": 1.465,
 }
-# Weights for documents. The passage itself contains the answer, and its neighbours ask no
-# questions.
+# Weights for documents: the passage itself has the answer, and its neighbours ask no questions.
 FILE_WEIGHTS: Mapping[str, float] = {
     **WEIGHTS,
     "opening": 0.0,
@@ -279,8 +278,7 @@ def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
     if len(pieces) and len(query_pieces):
         cosines = np.zeros((len(occurs), len(query_pieces)), np.float32)
         vectors = known.unit_vectors
-        # einsum instead of `@`, because BLAS is many times slower: it uses threads for small
-        # products.
+        # einsum instead of `@`: for small products, BLAS uses threads and is many times slower.
         cosines[pieces] = np.einsum("ij,kj->ik", vectors[pieces], vectors[query_pieces])
         has_pieces = sizes > 0
         starts = (np.cumsum(sizes) - sizes)[has_pieces]

@@ -49,8 +49,7 @@ DEFAULT_LIMIT = 200
 MIN_SCORE = 8.0
 # The minimum score of a relevant summary. Summaries have no neighbours that add to their score.
 MIN_SUMMARY_SCORE = 8.0
-# The maximum difference from the best score. A row at this distance is e^-4 times as likely to be
-# the answer.
+# The maximum difference from the best score. At this distance, the odds are e^-4.
 MAX_SCORE_GAP = 4.0
 # Parameters of packing into a budget, measured on labelled conversations (docs/recall.md). This is
 # the weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.
@@ -69,8 +68,7 @@ _NO_SUBJECT = _SMALL_TALK.union(
     wordpieces.WORDS["without_subject"].split(),
     wordpieces.WORDS["pieces"]["stop_word"].split(),
 )
-# A message is searched for without earlier messages if more of its words than this may be a
-# subject.
+# If more words of a message may be a subject, it is searched for without earlier messages.
 MAX_SUBJECT_WORDS = 2
 MAX_EARLIER_TEXTS = 3
 MAX_EARLIER_CHARS = 200

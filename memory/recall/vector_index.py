@@ -24,8 +24,7 @@ MAX_INDEXED_DIMENSIONS = 4_000
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
 # In projects with at most this number of chunks, all vectors are compared. Others use the index.
 MAX_EXACT_CHUNKS = 10_000
-# The number of vectors of a large project that may be outside of the index. Comparing them takes 2
-# ms.
+# The number of vectors that may be outside of a large project's index. Comparing takes 2 ms.
 MAX_UNINDEXED_VECTORS = 2_000
 # The number of vectors that are added at once. Their rows are locked for some tenths of a second.
 BATCH_SIZE = 200

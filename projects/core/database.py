@@ -33,8 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOREIGN_KEY_VIOLATION = "23503"
-# Values, by type, that stand for parameters while SQL is compiled. They occur in no query
-# otherwise.
+# Values, by type, that stand for parameters while SQL is compiled. No query has them otherwise.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),

@@ -47,8 +47,7 @@ def configuration(level: str, as_json: bool) -> dict[str, Any]:
         "pass_foreign_args": True,
         "processors": [redact, render(as_json)],
     }
-    # Handlers get all levels from INFO on, so that failures are counted even if they are not
-    # logged.
+    # Handlers get all levels from INFO on: failures are counted even if they are not logged.
     lowest = min(logging.getLevelName(level), logging.INFO)
     loggers: dict[str, Any] = {name: {"level": lowest} for name in OWN_LOGGERS}
     # Loggers that have their own handlers by default.

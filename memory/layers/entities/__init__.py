@@ -14,8 +14,7 @@ from memory.layers.entities.kinds import MAX_CHARS, Entity, EntityKind, EntityPa
 
 __all__ = ["Entity", "EntityKind", "find_all_entities", "find_entities"]
 
-# The order matters: links contain dates, dates look like version numbers, and many entities begin
-# with a number.
+# The order matters: links contain dates, dates look like versions, many begin with a number.
 _PATTERNS: tuple[EntityPattern, ...] = (
     *identifiers.ADDRESSES,
     *dates.PATTERNS,

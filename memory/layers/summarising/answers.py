@@ -290,8 +290,7 @@ def _bullets(text: str) -> list[str]:
             is_preamble = _PREAMBLE.match(content)
             bullets.append(content.partition(":")[2].strip(" *_") if is_preamble else content)
         elif bullets and line[:1].isspace():
-            # An indented line continues its bullet. Other lines after a bullet do not belong to
-            # the summary.
+            # An indented line continues its bullet. Other lines after a bullet are left out.
             bullets[-1] += f" {content}"
     return [bullet for bullet in bullets if re.search(r"\w", bullet)]
 

@@ -92,8 +92,7 @@ class ModelSummariser:
             try:
                 return recorder.ask(self.name, kind, messages, max_tokens, read, prompts.SCHEMA)
             except OutputSchemaRejectedError:
-                # The rejected call is recorded with the reason. Later calls to this model have no
-                # schema.
+                # The call is recorded with the reason. Later calls to this model have no schema.
                 pass
         messages = prompts.conversation(part, previous)
         return recorder.ask(self.name, kind, messages, max_tokens, read)

@@ -90,8 +90,7 @@ def scored_passages(
     """Score passages, which are pairs of the index of their message in `lines` and the passage."""
     speakers = {name.casefold() for line in lines for name in line.speaker.split()}
     all_terms = [terms_of(passage.original) for _, passage in passages]
-    # A term counts once for each message that contains it, so that one long message cannot
-    # determine the topic.
+    # A term counts once for each message, so that one long message does not set the topic.
     in_lines = {
         (source, term)
         for (source, _), terms in zip(passages, all_terms, strict=True)

@@ -21,8 +21,7 @@ log = logging.getLogger(__name__)
 
 # The number of texts in one call. Providers accept between 96 (Cohere) and 2,048 (OpenAI).
 BATCH_SIZE = 96
-# Seconds between attempts to embed documents. Queries are not retried: without a vector, recall
-# searches by words only.
+# Seconds between attempts to embed documents. Queries are not retried: recall can search by words.
 RETRY_WAITS_S = (1.0, 4.0, 15.0)
 # Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from memory.recall.evaluation.measures import RankedQuestion
 from memory.recall.ranking import SET_BY_HAND, WEIGHTS
 
-# The factor of the sum of squared weights. Chosen on conversations not used by the fit
-# (docs/recall.md).
+# The factor of the sum of squared weights, chosen on other conversations (docs/recall.md).
 PENALTY = 0.03
 # The weight of finding the session of the evidence, relative to finding its message.
 SESSION_WEIGHT = 0.7

@@ -122,7 +122,7 @@ class MessageListView(generics.ListAPIView):
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Store a message without a reply. With the role `user`, the default author is `user`."""
+    """Store a message without a reply. If `author` is empty, `user` wrote the user messages."""
     fields.pop("reply")
     own = not author and fields.get("role", Role.USER) == Role.USER
     # Without images, the transaction of `post_message` is enough.

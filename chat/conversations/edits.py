@@ -184,7 +184,8 @@ def clear(session: Session) -> int:
 def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     """Post `text` as an alternative to the user message `message`, and begin a reply to it.
 
-    The messages after the original are kept as a branch. Raises ConflictError for other roles.
+    The messages after the original are kept as a branch. Raises ConflictError if `message` is not
+    from a user.
     """
     if message.role != Role.USER:
         raise ConflictError(_("Only messages from people can be sent again."))

@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 4 * 2**20
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """Return whether the first line has the required fields or, if it is cut, the name fits."""
+    """Return whether a complete line in `head` is a message, or the name has a known ending."""
     return any(map(_is_message, head.split(b"\n"))) or name.lower().endswith((".jsonl", ".ndjson"))
 
 

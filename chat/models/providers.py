@@ -29,7 +29,7 @@ class ProviderKind(models.TextChoices):
 
 
 def validate_provider_name(name: str) -> None:
-    """Raise ValidationError unless the name is short, well-formed and not built in."""
+    """Raise ValidationError if the name is long, malformed or that of a built-in provider."""
     if not _NAME.fullmatch(name):
         raise ValidationError(_("Use lower-case letters, digits and hyphens."))
     if name in {*ProviderKind.values, "openai", "ollama", "demo", "extractive"}:

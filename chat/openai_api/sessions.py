@@ -109,7 +109,7 @@ def _get_or_create_locked(key: SessionKey) -> Session:
         # Rename the deleted session, so that it can still be restored beside the new session.
         deleted.filter(source_key=key.deleted_source_key).update(source_key=None)
         deleted.filter(source_key=key.source_key).update(source_key=key.deleted_source_key)
-    # Sessions of other users. In an imported project, the same user id may belong to somebody else.
+    # In an imported project, the user id in a key may have belonged to another user.
     others = Session.objects.filter(project=key.project, source_key=key.source_key)
     others.exclude(creator=key.user).update(source_key=None)  # type: ignore[misc]
     session = Session(project=key.project, creator=key.user, source_key=key.source_key)  # type: ignore[misc]
@@ -147,7 +147,7 @@ def _store_messages(
 
 
 def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
-    """Return the index of the last message, or of the first tool result if it ends in these."""
+    """Return the index of the last message or, after tool calls, of the first tool result."""
     index = len(transcript) - 1
     while index and transcript[index].role == transcript[index - 1].role == Role.TOOL:
         index -= 1

@@ -141,7 +141,7 @@ async def _watch_stop_requests(reply_id: UUID, live: LiveReply) -> None:
     with poller.watching(poller.stoppable, reply_id):
         while not live.stopped:
             with suppress(Exception):
-                # If the database fails, the next poll will contain the request.
+                # If this poll fails, the next one returns the request again.
                 if reply_id in (await poller.next_result()).stops:
                     live.stop()
 

@@ -161,7 +161,10 @@ def lookup_renderer() -> sse.LookupsRenderer:
 def turn_renderer(
     request: HttpRequest, chat_session: Session, opening: list[Message] | None = None
 ) -> sse.MessageRenderer:
-    """Return a function that renders a message as HTML, for `opening[0]` all of `opening`."""
+    """Return a function that renders a message as HTML.
+
+    For the first message of `opening`, it renders all messages of `opening`.
+    """
     member = membership(request.user, chat_session.project.slug)
     context = session_context(chat_session, member) | {
         "user": request.user,

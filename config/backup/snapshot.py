@@ -104,7 +104,7 @@ def take_snapshot(with_files: bool = True) -> Iterator[DatabaseSnapshot]:
         pg_tools.connect() as reader,
         file_removal.backup_folder() as folder,
     ):
-        # Link or read the files of the rows in the snapshot before any of them can be deleted.
+        # Under the lock, no file is deleted. `store.hold` links or reads those of the snapshot.
         guard.execute("SET idle_in_transaction_session_timeout = 0")
         guard.execute("SELECT pg_advisory_xact_lock(%s)", [file_removal.FILES_LOCK_ID])
         reader.execute(f"SET idle_in_transaction_session_timeout = 0; {TEXT_SETTINGS}")

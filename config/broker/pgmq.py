@@ -205,7 +205,7 @@ class PgmqTransport(pgmq.Transport):
         # When Celery stops, it drains once more.
         if state.should_stop is not None or state.should_terminate is not None:
             raise TimeoutError
-        # Messages that become visible again send no notification, and heartbeats must be sent.
+        # Limited, because messages become visible again without notification, and for heartbeats.
         seconds = until_heartbeat() if timeout in (None, CELERY_TIMEOUT_S) else timeout
         deadline = time.monotonic() + seconds
         while True:

@@ -44,7 +44,7 @@ class ProbeRun(Generic[T]):
         self._started_at = monotonic()
 
     def result(self, timeout: float, default: T) -> T:
-        """Return the result, or `default` without one `timeout` seconds after the start."""
+        """Return the result, or `default` if it takes more than `timeout` seconds."""
         try:
             return self.future.result(max(0.0, self._started_at + timeout - monotonic()))
         except TimeoutError:

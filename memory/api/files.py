@@ -64,7 +64,7 @@ class FileVersionSerializer(serializers.ModelSerializer):
 
 
 class FileSerializer(serializers.ModelSerializer):
-    """A file with its versions, the last one first. `session` is the only chat that has it."""
+    """A file with its versions, last first. `session` is its chat; null: the whole project."""
 
     added_by = serializers.CharField(source="added_by.username", default=None, allow_null=True)
     session = serializers.UUIDField(source="session_id", allow_null=True)

@@ -79,7 +79,7 @@ class _Comparison:
         self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular that is in forgotten messages but not in their own."""
+        """Return the lines with a particular of forgotten messages that no source of theirs has."""
         exposing = []
         for line in found:
             suspicious = [
@@ -98,8 +98,8 @@ class _Comparison:
 def remove_lines(project: Project, deletions: DeletionSet) -> int:
     """Remove the lost lines from the entries and their revisions; return their number.
 
-    The other lines stay unchanged. An entry is scheduled for a rewrite only if a model wrote a lost
-    line from several messages, some of which may stay.
+    The other lines stay unchanged. If a model wrote a lost line from several messages, some of
+    these messages may remain. Then the entry is scheduled for a rewrite.
     """
     removed = 0
     trims = list(deletions.trims.values())
@@ -120,7 +120,7 @@ def _remove(trim: Trim) -> None:
     entry.revision += 1
     entry.tokens = item_tokens(entry.as_item())
     entry.save(update_fields=["summary", "lines", "revision", "tokens"])
-    # Past states of the entry that refer to its current text now refer to the shortened text.
+    # The states logged with the text before the removal now have the shortened text.
     states = EntryState.objects.filter(project=entry.project_id, entry=entry)
     states.filter(revision=revision).update(revision=entry.revision)
     if trim.needs_rewrite:

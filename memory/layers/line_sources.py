@@ -36,7 +36,7 @@ def linked_lines(user: Any, project: Project, lines: Sequence[Line]) -> list[Lin
 
 
 def link(line: Line, messages: Mapping[UUID, Message]) -> LinkedLine:
-    """Return `line` with at most MAX_LINKS of its sources in `messages` (of `open_messages`)."""
+    """Return `line` with at most MAX_LINKS of its sources in `messages` (from `open_messages`)."""
     found = [messages[source] for source in line.sources if source in messages][:MAX_LINKS]
     return LinkedLine(line, found, len(line.sources) - len(found))
 

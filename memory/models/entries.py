@@ -99,8 +99,8 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def parents_of(self, projects: Collection[UUID], entries: Collection[UUID]) -> "EntryQuerySet":
         """Return the current and former parents of `entries` in `projects`.
 
-        If a child was pinned or hidden, an earlier text of its former digest may contain its text,
-        and so may the current text until it is rewritten.
+        A digest loses a child that is pinned or hidden. Its earlier texts may still contain the
+        child's text, and so may its current text until it is rewritten.
         """
         # A trigger logs every parent that an entry had.
         logged = EntryState.objects.filter(project__in=projects, entry__in=entries)
@@ -115,7 +115,7 @@ class Entry(ProjectScopedModel):
     """A summary of a range of one conversation, or a digest of the entries of one period.
 
     A conversation entry covers the messages `first_seq` to `last_seq` of its session. A digest is
-    made from the entries whose `parent` it is. `period_key` refers to the time zone `zone`.
+    made from its `children`. `period_key` refers to the time zone `zone`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -35,10 +35,10 @@ REASONS = {
 
 @dataclass(frozen=True)
 class ReceiptChange:
-    """The change that a member requests. `text` is the correct version; without it, an outdated
-    memory is only ended.
+    """The change that a member requests. `text` is the correct version.
 
-    `line` is the index of the line of an entry; None for a fact or a text without lines.
+    An outdated fact without `text` ends; no other fact replaces it. `line` is the line of an entry;
+    None for a fact or a text without lines.
     """
 
     action: str

@@ -172,7 +172,8 @@ class RecalledContext:
 def recalled(turn: Turn) -> RecalledContext:
     """Search the other conversations for the message. All sections of a prompt share one search.
 
-    Irrelevant results, duplicates, and originals of copied messages in the window are left out.
+    Irrelevant results and duplicates are left out, and so are originals of messages that the prompt
+    contains as copies.
     """
     return turn.shared("recalled", lambda: _recall(turn))
 

@@ -135,7 +135,7 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
     @extend_schema(request=TokenSerializer, responses={201: NewTokenSerializer})
     @idempotent(_replay_token)
     def post(self, request) -> IdempotentResult:
-        """Creates a token with at most, and by default, the rights of the request's token."""
+        """Creates a token with the rights of the request's token, or with fewer."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         token, secret = issue_token(request, **serializer.validated_data)

@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOREIGN_KEY_VIOLATION = "23503"
-# Values, by type, that stand for parameters while SQL is compiled. No query has them otherwise.
+# Values, by type, that mark the parameters while SQL is compiled. No query contains them itself.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),

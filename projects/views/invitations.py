@@ -24,7 +24,7 @@ from projects.views.projects import settings_page
 @login_required
 @require_http_methods(["GET", "POST"])
 def project_invitations(request: HttpRequest, slug: str) -> HttpResponse:
-    """Create a link, shown only in this response, or revoke an invitation, by `action`."""
+    """Create or revoke an invitation, as `action` says. Only this response shows the new link."""
     if request.method != "POST":
         return redirect("project-settings", slug)
     member = membership(request.user, slug, (MemberRole.OWNER,))

@@ -129,7 +129,7 @@ def redact(_: Any, __: str, event: Event) -> Event:
         # The values in the message come first in the line.
         event = message | {name: value for name, value in event.items() if name not in message}
     error = _exception(event.pop("exc_info", None))
-    # django-structlog passes the exception as `exception`, and its text, not needed, as `error`.
+    # django-structlog passes the exception as `exception`. Its text, `error`, is not needed.
     named_error = event.pop("exception", None)
     event.pop("error", None)
     event.pop("stack_info", None)

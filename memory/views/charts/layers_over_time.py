@@ -22,9 +22,9 @@ MAX_ROWS = 13
 MAX_TICKS = 5
 # The size of the SVG's view box, which the page scales.
 WIDTH, HEIGHT = 1000, 100
-# The chart is at least so many budgets high, so that the budget line is not at its upper edge.
+# The minimum height of the chart, in budgets: the line of the budget is below the upper edge.
 HEADROOM = 1.1
-# Longer histories have ticks with a year.
+# From this number of days on, the labels of the time axis contain the year.
 DAYS_WITHOUT_YEAR = 300
 
 

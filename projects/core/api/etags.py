@@ -48,8 +48,8 @@ def etag_header(version: int) -> dict[str, str]:
 def if_match_version(request) -> int | None:
     """Return the version in If-Match, which is a number or an entity tag; None for any version.
 
-    Only the version is compared, because it increases with every change that an outdated request
-    could undo. Raises ParseError.
+    The digest in an entity tag is ignored: every change that a request could overwrite increases
+    the version. Raises ParseError.
     """
     header = request.headers.get("If-Match", "*").strip()
     if header == "*":
@@ -85,7 +85,7 @@ class ETagMixin:
     """Adds an ETag to the responses of a detail view; responds 304 if If-None-Match names it."""
 
     def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
-        """Return the current object, under its name in the response to a stale version."""
+        """Return what the 412 response adds: the current object by its name, such as `message`."""
         return {}
 
     def handle_exception(self, exc: Exception) -> Response:

@@ -39,8 +39,8 @@ class SafeJSONRenderer(JSONRenderer):
 class JSONOnlyNegotiation(DefaultContentNegotiation):
     """Content negotiation that always selects JSON, so that no request gets 406.
 
-    The few routes with files and event streams do not use renderers. As a side effect, routes can
-    use the parameter `?format=`.
+    The few routes with files and event streams do not use renderers. Django REST framework then
+    gives the parameter `?format=` no meaning, so routes can define it.
     """
 
     def select_renderer(self, request, renderers, format_suffix=None):

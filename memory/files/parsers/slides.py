@@ -1,6 +1,9 @@
 """Parses PowerPoint presentations: a section for each slide, with its notes."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, timedelta
 from typing import Any, BinaryIO
 
 from pptx import Presentation
@@ -13,9 +16,20 @@ from memory.files.parsers.packages import parse_xml
 from memory.files.parsers.plain_text import clean
 from memory.files.parsers.tables import row_text
 
-DIAGRAM_URI = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
+CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
 DIAGRAM_DATA = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+FORMULA_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
+GROUPS = {qn("p:spTree"), qn("p:grpSp")}
 PARAGRAPH, TEXT, BREAK = qn("a:p"), qn("a:t"), qn("a:br")
+# The data of a series of a chart: its categories or x values, then its values.
+CATEGORIES, VALUES = (qn("c:cat"), qn("c:xVal")), (qn("c:val"), qn("c:yVal"))
+NUMBERS = (qn("c:numCache"), qn("c:numLit"))
+BUBBLE_SIZE = qn("c:bubbleSize")
+DIGITS = 12
+EPOCH = date(1899, 12, 30)
+MAX_DAY = 200_000
+# What is no placeholder in the format of a number: a condition or colour, and literal text.
+_LITERAL = re.compile(r'\[[^\]]*\]|"[^"]*"|\\.')
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
@@ -36,11 +50,10 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
 
 def _section(number: int, slide: Slide) -> Section:
     title_shape = slide.shapes.title
-    title = " ".join(_paragraphs(title_shape._element)) if title_shape is not None else ""
-    shapes = [
-        it for it in slide.shapes if title_shape is None or it.shape_id != title_shape.shape_id
-    ]
-    lines = [line for shape in _flat(shapes) for line in _lines(slide, shape)]
+    title_element = None if title_shape is None else title_shape._element
+    title = " ".join(_paragraphs(title_element)) if title_element is not None else ""
+    shapes = _shapes(slide.shapes._spTree)
+    lines = [line for it in shapes if it is not title_element for line in _lines(slide, it)]
     if slide.has_notes_slide:
         frame = slide.notes_slide.notes_text_frame
         notes = list(_paragraphs(frame._element)) if frame is not None else []
@@ -49,44 +62,124 @@ def _section(number: int, slide: Slide) -> Section:
     return Section(f"Slide {number}", number, headings, "\n".join(lines).strip())
 
 
-def _flat(shapes: Iterable[Any]) -> Iterator[Any]:
-    """Yield the shapes, including shapes in groups."""
-    for shape in shapes:
-        if hasattr(shape, "shapes"):
-            yield from _flat(shape.shapes)
+def _shapes(element: Any) -> Iterator[Any]:
+    """Yield the elements of the shapes, including shapes in groups.
+
+    Of a shape in several forms for newer and older programs, such as one with a formula, the first
+    is used.
+    """
+    for child in element:
+        if child.tag in GROUPS:
+            yield from _shapes(child)
+        elif (choice := child.find(CHOICE)) is not None:
+            yield from _shapes(choice)
         else:
-            yield shape
+            yield child
 
 
 def _lines(slide: Slide, shape: Any) -> Iterator[str]:
-    if getattr(shape, "has_table", False):
-        for row in shape.table.rows:
-            if line := row_text([" ".join(_paragraphs(cell._tc)) for cell in row.cells]):
+    if (table := shape.find(f".//{qn('a:tbl')}")) is not None:
+        for row in table.iter(qn("a:tr")):
+            if line := row_text([" ".join(_paragraphs(cell)) for cell in row.iter(qn("a:tc"))]):
                 yield line
-    elif getattr(shape, "has_chart", False):
-        yield from _chart_lines(shape)
-    elif (diagram := shape._element.find(f".//{DIAGRAM_DATA}")) is not None:
-        part = slide.part.related_part(diagram.get(qn("r:dm")))
-        yield from _paragraphs(parse_xml(part.blob))
+    elif (chart := shape.find(f".//{qn('c:chart')}")) is not None:
+        yield from _chart_lines(_related_xml(slide, chart.get(qn("r:id"))))
+    elif (diagram := shape.find(f".//{DIAGRAM_DATA}")) is not None:
+        yield from _paragraphs(_related_xml(slide, diagram.get(qn("r:dm"))))
     else:
-        yield from _paragraphs(shape._element)
+        yield from _paragraphs(shape)
 
 
-def _chart_lines(shape: Any) -> Iterator[str]:
-    """Yield the title and the values of a chart as lines of a table."""
-    chart = shape.chart
-    if chart.has_title and chart.chart_title.has_text_frame:
-        yield chart.chart_title.text_frame.text
-    for plot in chart.plots:
-        series = list(plot.series)
-        yield row_text(["", *(str(it.name) for it in series)])
-        for index, category in enumerate(plot.categories):
-            values = [it.values[index] if index < len(it.values) else "" for it in series]
-            yield row_text([str(category), *("" if it is None else str(it) for it in values)])
+def _related_xml(slide: Slide, relationship: str | None) -> Any:
+    """Return a part that a slide refers to; an empty element if it is missing."""
+    with suppress(KeyError):
+        return parse_xml(slide.part.related_part(relationship or "").blob)
+    return parse_xml(b"<missing/>")
+
+
+def _chart_lines(chart: Any) -> Iterator[str]:
+    """Yield the titles and written labels of a chart, and each plot as lines of a table."""
+    for text in chart.iter(qn("c:title"), qn("c:dLbl")):
+        yield from _paragraphs(text)
+        yield from _points(text).values()
+    for plot in chart.iterfind(f".//{qn('c:plotArea')}/*"):
+        columns: list[dict[int, str]] = []
+        names: list[str] = []
+        categories: dict[int, str] = {}
+        for series in plot.iterfind(qn("c:ser")):
+            data = {child.tag: child for child in series}
+            own = next((_points(data[tag]) for tag in CATEGORIES if tag in data), {})
+            # The x values of scatter charts may be others for each series.
+            if columns and own != categories:
+                yield from _table(categories, names, columns)
+                names, columns = [], []
+            categories = own
+            names.append(_name(data.get(qn("c:tx"))))
+            columns.append(next((_points(data[tag]) for tag in VALUES if tag in data), {}))
+            if BUBBLE_SIZE in data:
+                names.append("")
+                columns.append(_points(data[BUBBLE_SIZE]))
+        yield from _table(categories, names, columns)
+
+
+def _table(
+    categories: dict[int, str], names: list[str], columns: list[dict[int, str]]
+) -> Iterator[str]:
+    if header := row_text(["", *names]):
+        yield header
+    for index in sorted({*categories, *(index for column in columns for index in column)}):
+        yield row_text([categories.get(index, ""), *(it.get(index, "") for it in columns)])
+
+
+def _name(element: Any) -> str:
+    """Return the name of a series, which is literal or a copy of cells."""
+    if element is None:
+        return ""
+    return clean(element.findtext(qn("c:v")) or " ".join(_points(element).values())).strip()
+
+
+def _points(element: Any) -> dict[int, str]:
+    """Return the stored points of a name, of categories or of values, by their number.
+
+    Categories in several levels are joined, the outermost level first.
+    """
+    points: dict[int, str] = {}
+    levels = list(element.iter(qn("c:lvl"))) or [element]
+    for level in levels:
+        numbers = next(level.iter(*NUMBERS), None)
+        code = None if numbers is None else numbers.findtext(qn("c:formatCode")) or ""
+        texts = [
+            (int(point.get("idx", "0")), _value(point.findtext(qn("c:v")) or "", code))
+            for point in level.iter(qn("c:pt"))
+        ]
+        if level is levels[0]:
+            points = dict(texts)
+            continue
+        # A point of an outer level stands for all inner points up to the next one.
+        starts = sorted(texts, reverse=True)
+        for index, text in points.items():
+            outer = next((name for start, name in starts if start <= index), "")
+            points[index] = f"{outer} {text}".strip()
+    return points
+
+
+def _value(text: str, code: str | None) -> str:
+    """Return a stored value as text. A number has the code of its format, other text none."""
+    try:
+        number = float(text if code is not None else "")
+    except ValueError:
+        return clean(text).strip()
+    code = _LITERAL.sub("", code or "").lower()
+    if ("y" in code or "d" in code) and 0 < number < MAX_DAY:
+        return (EPOCH + timedelta(days=number)).isoformat()
+    return f"{number * 100:.{DIGITS}g}%" if code.endswith("%") else f"{number:.{DIGITS}g}"
 
 
 def _paragraphs(element: Any) -> Iterator[str]:
     for paragraph in element.iter(PARAGRAPH):
-        pieces = [(it.text or "") if it.tag == TEXT else "\n" for it in paragraph.iter(TEXT, BREAK)]
+        pieces = [
+            "\n" if it.tag == BREAK else it.text or ""
+            for it in paragraph.iter(TEXT, FORMULA_TEXT, BREAK)
+        ]
         if text := clean("".join(pieces)).strip():
             yield text

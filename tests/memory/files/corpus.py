@@ -22,6 +22,7 @@ from statistics import mean
 from typing import Any
 
 import django
+from lxml import etree
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
@@ -63,6 +64,7 @@ DOCUMENTS = """
     python_pptx-*/features/steps/test_files/prs-notes.pptx
     python_pptx-*/features/steps/test_files/tbl-cell.pptx
     python_pptx-*/features/steps/test_files/shp-picture.pptx
+    python_pptx-*/features/steps/test_files/cht-*.pptx
     python_pptx-*/features/steps/test_files/txt-*.pptx
     usr/lib/R/site-library/readxl/extdata/*.xlsx usr/lib/R/site-library/openxlsx/extdata/*.xlsx
     pyexcel_xlsx-*/tests/fixtures/*.xlsx
@@ -79,6 +81,7 @@ DOCUMENTS = """
 """.split()
 # Readers of other programs for books are rare: the same text by its authors.
 COMPANIONS = {"policy.epub": "policy.txt", "developers-reference.epub": "developers-reference.txt"}
+OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
 WORD = re.compile(r"\w+")
 CSV_FILTER = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
 
@@ -171,7 +174,7 @@ def text_of(document: Document) -> str:
         if document.kind != "pdf" and section.text != "".join(new[-1:]):
             texts += new
         above = section.headings
-        texts.append(section.text.partition("\nNotes:\n")[0])
+        texts.append(section.text.replace("\nNotes:\n", "\n"))
     return "\n".join(texts)
 
 
@@ -191,15 +194,30 @@ def reference(path: Path, kind: str, converted: Path) -> str | None:
     if kind == "xlsx":
         return "\n".join(convert(path, CSV_FILTER, converted, "*.csv"))
     if kind == "pptx":
-        # The notes are on no page.
-        convert(path, "pdf", converted, "*.pdf")
-        return "".join(run("pdftotext", str(it), "-") for it in converted.glob("*.pdf"))
+        return "\n".join(map(slide_text, convert(path, "fodp", converted, "*.fodp")))
     if path.name in COMPANIONS:
         text = path.with_name(COMPANIONS[path.name] + ".gz")
         return gzip.decompress(text.read_bytes()).decode()
     if kind in ("text", "code", "csv", "tsv", "markdown"):
         return path.read_bytes().decode(errors="replace")
     return None
+
+
+def slide_text(flat: str) -> str:
+    """Return the paragraphs of a presentation in LibreOffice's XML: of slides, charts and notes."""
+    root = etree.fromstring(flat.encode(), etree.XMLParser(huge_tree=True))
+    paragraphs: dict[etree._Element, list[str]] = {}
+    names = {"office": f"{OPEN}office:1.0", "text": f"{OPEN}text:1.0"}
+    for text in root.xpath("//office:body//text:p//text()", namespaces=names):
+        element = text.getparent()
+        if text.is_tail:
+            element = element.getparent()
+        # A paragraph may contain a chart, whose paragraphs are its own.
+        above = (element, *element.iterancestors())
+        owner = next(it for it in above if it.tag == f"{{{names['text']}}}p")
+        if not element.tag.endswith("}page-number"):
+            paragraphs.setdefault(owner, []).append(text)
+    return "\n".join(map("".join, paragraphs.values()))
 
 
 def convert(path: Path, to: str, folder: Path, results: str) -> list[str]:

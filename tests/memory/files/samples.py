@@ -9,6 +9,22 @@ import openpyxl
 import pptx
 from docx.oxml import OxmlElement
 from docx.oxml.ns import qn
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml import parse_xml
+from pptx.oxml.ns import qn as chart_qn
+
+# As PowerPoint writes a text with a formula.
+FORMULA = (
+    '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    ' xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+    ' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    ' xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">'
+    "<mc:Choice Requires='a14'><p:sp><p:txBody><a:p><a:r><a:t>Energy </a:t></a:r>"
+    "<m:oMath><m:r><m:t>E=mc²</m:t></m:r></m:oMath></a:p></p:txBody></p:sp></mc:Choice>"
+    "<mc:Fallback><p:sp><p:txBody><a:p><a:r><a:t>Energy </a:t></a:r></a:p></p:txBody></p:sp>"
+    "</mc:Fallback></mc:AlternateContent>"
+)
 
 
 def pdf(*pages: str, extra: Sequence[bytes] = (), root: str = "") -> bytes:
@@ -81,6 +97,28 @@ def slides() -> bytes:
     table = slide.shapes.add_table(2, 2, 0, 0, 10**6, 10**6).table
     for place, text in {(0, 0): "Item", (0, 1): "Cost", (1, 0): "Hall", (1, 1): "900"}.items():
         table.cell(*place).text = text
+    return _saved(presentation)
+
+
+def charts() -> bytes:
+    """A slide with a chart of months and costs, one of pairs, and a formula in two forms."""
+    presentation = pptx.Presentation()
+    shapes = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+    costs = CategoryChartData(number_format="0%")
+    for year, months in (("2025", ("05", "06")), ("2026", ("05",))):
+        level = costs.add_category(year)
+        for month in months:
+            level.add_sub_category(month)
+    costs.add_series("Share", (0.25, 0.5, 0.75))
+    bars = shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 10**6, 10**6, costs).chart
+    bars.chart_title.text_frame.text = "Costs"
+    # python-pptx does not know this type.
+    [plot] = bars._chartSpace.iter(chart_qn("c:barChart"))
+    plot.tag = chart_qn("c:area3DChart")
+    pairs = XyChartData()
+    pairs.add_series("Load").add_data_point(1.5, 40)
+    shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, 0, 0, 10**6, 10**6, pairs)
+    shapes._spTree.append(parse_xml(FORMULA))
     return _saved(presentation)
 
 

@@ -121,6 +121,14 @@ def test_slides_have_titles_tables_and_notes(file):
     ]
 
 
+def test_charts_of_any_type_are_tables_and_formulas_text(file):
+    [section] = read_document(file("a", samples.charts()), "a").sections
+    assert section.text.split("\n") == [
+        *("Costs", " | Share", "2025 05 | 25%", "2025 06 | 50%", "2026 05 | 75%"),
+        *(" | Load", "1.5 | 40", "Energy E=mc²"),
+    ]
+
+
 def test_a_heading_with_nothing_below_it_is_text(file):
     text = "# One\n## Two\nText.\n## Three\n# Four\n"
     document = read_document(file("a.md", text), "a.md")

@@ -121,8 +121,8 @@ def enqueue(import_id: UUID) -> None:
     current_app.send_task("chat.tasks.run_import", [str(import_id)])
 
 
-def run_import(import_id: UUID, max_seconds: float = TASK_SECONDS) -> bool:
-    """Run an import for at most `max_seconds`. Return False if it must be continued.
+def run_import(import_id: UUID) -> bool:
+    """Run an import for at most TASK_SECONDS. Return False if it must be continued.
 
     Does nothing if the import is complete or if another process runs it.
     """
@@ -132,7 +132,7 @@ def run_import(import_id: UUID, max_seconds: float = TASK_SECONDS) -> bool:
             return True
         upload = Import.objects.select_related("project", "user").get(pk=import_id)
         try:
-            _run(upload, time.monotonic() + max_seconds)
+            _run(upload, time.monotonic() + TASK_SECONDS)
         except ImportDeadlineError:
             return False
         except ImportDeletedError:

@@ -29,7 +29,7 @@ from chat.models import Message, Session
 from memory.forgetting.scope import ForgetScope
 from memory.forgetting.service import forget
 from memory.models import Entry
-from projects.models import Project, in_project
+from projects.models import Project
 
 # The number of expired sessions that are read at once.
 BATCH_SIZE = 500
@@ -80,10 +80,10 @@ def count_expired(project: Project, days: int) -> int:
     return expired_sessions(days).filter(project=project).count()
 
 
-def forget_expired(project: Project | None = None, seconds: float = float("inf")) -> bool:
+def forget_expired(seconds: float = float("inf")) -> bool:
     """Forget the expired chats for at most `seconds`; return whether none is left."""
     end = time.monotonic() + seconds
-    rows = expired_sessions().filter(in_project(project), project__keep_days__isnull=False)
+    rows = expired_sessions().filter(project__keep_days__isnull=False)
     while batch := list(rows.values_list("pk", "project")[:BATCH_SIZE]):
         for pk, project_id in batch:
             if time.monotonic() > end:

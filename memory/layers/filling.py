@@ -116,7 +116,10 @@ def _periods(sources: Iterable[Source]) -> list[Period]:
     months: defaultdict[Month, list[tuple[Source, list[Line]]]] = defaultdict(list)
     for source in sources:
         is_recent = all(line.day >= recent_from for line in source.lines)
-        for month, lines in _by_month(source).items():
+        by_month: defaultdict[Month, list[Line]] = defaultdict(list)
+        for line in source.lines:
+            by_month[line.day.year, line.day.month].append(line)
+        for month, lines in by_month.items():
             if is_recent or source.pinned:
                 rest = iter([ShownLine(source.id, line) for line in lines])
                 weight = _weight(source.messages, lines, newest)
@@ -125,13 +128,6 @@ def _periods(sources: Iterable[Source]) -> list[Period]:
                 months[month].append((source, lines))
     periods += [_merged(month, parts, newest) for month, parts in months.items()]
     return periods
-
-
-def _by_month(source: Source) -> dict[Month, list[Line]]:
-    months: defaultdict[Month, list[Line]] = defaultdict(list)
-    for line in source.lines:
-        months[line.day.year, line.day.month].append(line)
-    return months
 
 
 def _merged(month: Month, parts: Sequence[tuple[Source, list[Line]]], newest: date) -> Period:

@@ -56,14 +56,11 @@ class WelcomeForm(forms.ModelForm):
             if not data.get("other"):
                 self.add_error("other", _("Enter a model name."))
             if not self.errors:
-                self._check_other(data["other"])
+                try:
+                    catalogue.check_model(Project(), data["other"])
+                except catalogue.ModelNameError as error:
+                    self.add_error("other", str(error))
         return data
-
-    def _check_other(self, name: str) -> None:
-        try:
-            catalogue.check_model(Project(), name)
-        except catalogue.ModelNameError as error:
-            self.add_error("other", str(error))
 
     @property
     def model_name(self) -> str:

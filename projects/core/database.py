@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from django.db import (
     connections,
 )
 from django.db.backends.postgresql.base import ServerBindingCursor
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.db.models.query import get_related_populators
 from psycopg import sql
 
@@ -121,14 +121,14 @@ class PreparedObjects(PreparedQuery):
 
     def __call__(self, *params: object) -> list[Any]:
         rows = super().__call__(*params)
-        return [self._object(row) for row in self.compiler.apply_converters(rows, self.converters)]
-
-    def _object(self, row: Sequence[Any]) -> Model:
-        fields = slice(0, len(self.names))
-        instance: Model = self.model.from_db(DEFAULT_DB_ALIAS, self.names, row[fields])
-        for populator in self.populators:
-            populator.populate(row, instance)
-        return instance
+        objects = []
+        for row in self.compiler.apply_converters(rows, self.converters):
+            fields = row[: len(self.names)]
+            instance = self.model.from_db(DEFAULT_DB_ALIAS, self.names, fields)
+            for populator in self.populators:
+                populator.populate(row, instance)
+            objects.append(instance)
+        return objects
 
     # Copied from django.db.models.query.ModelIterable.
     @cached_property

@@ -235,6 +235,7 @@ class Answer:
 
     def prepare(self) -> "Answer":
         """Build the prompt. Raises `ProviderError` if the project may not use the model."""
+        self.turn.payer = self.account.payer
         providers.require_allowed(self.turn.project, self.turn.model)
         options = session_options(self.turn.session, self.options)
         self.loop = LookupLoop.begin(self.turn, options, self.store)

@@ -15,7 +15,7 @@ from chat import providers
 from chat.models import CallKind, Message, Role, Session, Status
 from chat.prompt.types import PromptMessage
 from chat.providers import ProviderError
-from chat.providers.booking import Account
+from chat.providers.booking import Account, payer_of
 from chat.signals import turn_finished
 from projects.core import token_counting
 from projects.core.text import storable
@@ -85,14 +85,14 @@ def write_title(session_id: UUID) -> str | None:
     session = Session.objects.select_related("project").filter(pk=session_id).first()
     if session is None or session.title_by_hand:
         return None
-    messages = _title_prompt(session)
-    if messages is None or session.project.system_model_name in MODELS_WITHOUT_TITLES:
+    reply = _first_reply(session)
+    if reply is None or session.project.system_model_name in MODELS_WITHOUT_TITLES:
         return None
-    account = Account(session.project_id, CallKind.TITLE, session_id=session_id)
+    account = Account(session.project_id, CallKind.TITLE, payer_of(reply), session_id)
     try:
         providers.require_allowed(session.project, session.project.system_model_name)
         model = providers.get_provider(session.project.system_model_name, "title", account)
-        answer = model.complete(messages, MAX_ANSWER_TOKENS)
+        answer = model.complete(_title_prompt(reply), MAX_ANSWER_TOKENS)
     except ProviderError as error:
         log.warning("title_failed session=%s reason=%s", session_id, error)
         return None
@@ -114,14 +114,20 @@ def clean_title(answer: str) -> str:
     return ""
 
 
-def _title_prompt(session: Session) -> list[PromptMessage] | None:
-    """Return the first complete reply with the message that it answers, as a prompt, or None."""
+def _first_reply(session: Session) -> Message | None:
+    """Return the first complete reply, with the message that it answers; None without either."""
     replies = session.messages.filter(role=Role.ASSISTANT, status=Status.COMPLETE, deleted_at=None)
     reply = replies.select_related("parent").order_by("seq").first()
     if reply is None or reply.parent is None or reply.parent.deleted_at is not None:
         return None
+    return reply
+
+
+def _title_prompt(reply: Message) -> list[PromptMessage]:
+    """Return the prompt: the reply and the message that it answers."""
     texts = (
         token_counting.truncate(message.text, MAX_MESSAGE_TOKENS)
         for message in (reply.parent, reply)
+        if message is not None
     )
     return [PromptMessage("system", _TASK), PromptMessage("user", "\n\n".join(texts))]

@@ -19,6 +19,7 @@ from chat.models import Message, Role, Session
 from chat.prompt import history
 from chat.prompt.history import HistoryMessage
 from chat.prompt.types import BudgetShare, Prompt, PromptImage, PromptSection
+from chat.providers.limits import Payer
 
 # The share of the model's context that is reserved for the answer.
 REPLY_SHARE = 0.25
@@ -35,7 +36,7 @@ class Turn:
     tokens of the current section. `shown_ids` are the items of the earlier sections. `system` is
     the system text from an API client. For a request that is not stored, `stateless_history` has
     the earlier messages, and `stateless_images` the images by message. If `chosen_model` is set, it
-    answers instead of the session's model.
+    answers instead of the session's model. Searches for the prompt are booked on `payer`.
     """
 
     session: Session
@@ -46,6 +47,7 @@ class Turn:
     stateless_history: Sequence[Message] | None = None
     stateless_images: Mapping[UUID, tuple[PromptImage, ...]] = field(default_factory=dict)
     chosen_model: str = ""
+    payer: Payer = Payer()
     _shared: dict[str, object] = field(default_factory=dict)
 
     @property

@@ -99,9 +99,11 @@ _embedding_account: ContextVar[Account | None] = ContextVar("embedding_account",
 
 
 @contextmanager
-def embeddings_of(project_id: UUID) -> Iterator[None]:
-    """Within the block, book the embeddings that a remote model computes on the project."""
-    account = Account(project_id, CallKind.EMBEDDING)
+def embeddings_of(project_id: UUID, payer: Payer = Payer()) -> Iterator[None]:
+    """Within the block, book the embeddings that a remote model computes on the project and on
+    `payer`.
+    """
+    account = Account(project_id, CallKind.EMBEDDING, payer)
     token = _embedding_account.set(account)
     try:
         yield
@@ -172,6 +174,16 @@ class Booking:
         self.call.cached_tokens = min(finished.cached_tokens, finished.input_tokens)
         self.call.output_tokens = finished.output_tokens
         self.call.cost = finished.cost
+
+
+def payer_of(reply: Message) -> Payer:
+    """Return who requested `reply`; the author of its message if its calls are unknown."""
+    # The condition on the time is for the index.
+    calls = Call.objects.filter(project=reply.project_id, started_at__gte=reply.created_at)
+    row = calls.filter(message_id=reply.pk).order_by("started_at").values_list("user", "token_id")
+    if found := row.first():
+        return Payer(*found)
+    return Payer(reply.parent.author_id if reply.parent else None)
 
 
 def lost_calls(reply: Message) -> list[Call]:

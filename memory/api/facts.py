@@ -20,6 +20,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.response import Response
 
+from chat.providers.booking import Payer
 from memory import facts
 from memory.api.base import MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
@@ -253,7 +254,9 @@ class FactListView(FactBaseView, generics.ListCreateAPIView):
         context = self.get_serializer_context()
         if query := storable(request.query_params.get("q", "")).strip():
             size = self.paginator.get_page_size(request)
-            best = relevant_facts(self.membership.project, rows, query, size)
+            best = relevant_facts(
+                self.membership.project, rows, query, size, Payer.of(self.request)
+            )
             data = facts_data(best, context)
             return Response({"next": None, "previous": None, "results": data})
         page = self.paginate_queryset(rows)

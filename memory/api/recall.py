@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chat.providers.booking import Payer
 from memory.files import access
 from memory.models import FilePassage, SourceType
 from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, recall
@@ -114,6 +115,7 @@ class RecallView(APIView):
             source_types=sources,
             revisions=revisions,
             valid_at=params.get("valid_at"),
+            payer=Payer.of(request),
             **speaker_filters(params.get("author", "")),
         )
         results = recall(scope, params["q"], budget, limit)

@@ -178,7 +178,7 @@ def _index(lease: Lease, revision: FileRevision) -> None:
 def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
     """Return the unsaved chunk of a passage. It has the same id as the passage."""
     document = revision.document
-    return Chunk(
+    chunk = Chunk(
         id=passage.pk,
         project_id=revision.project_id,
         source_type=SourceType.FILE,
@@ -192,6 +192,8 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
         occurred_at=revision.created_at,
         language=revision.project.search_language_name,
     )
+    chunk.payer_id = revision.added_by_id
+    return chunk
 
 
 def place(document: File, passage: FilePassage) -> str:

@@ -81,6 +81,8 @@ class Chunk(ProjectScopedModel):
         db_persist=True,
     )
     pieces = models.BinaryField(help_text="The word pieces; see memory.recall.wordpieces.")
+    # Not stored: the user on whom the embedding of a new chunk is booked.
+    payer_id: int | None = None
 
     class Meta:
         verbose_name = _("search index entry")

@@ -154,7 +154,9 @@ def matching_facts(turn: Turn) -> PromptSection | None:
         return None
     prepared = _begun_facts if past else _valid_facts
     condition = prepared.bind(turn.project.pk, private_reader(turn), timezone.now())
-    results = filter_relevant(fact_search.search_condition(turn.project, condition, query))
+    results = filter_relevant(
+        fact_search.search_condition(turn.project, condition, query, turn.payer)
+    )
     ids = [result.source for result in results if result.source not in turn.shown_ids]
     if not ids:
         return None

@@ -120,6 +120,7 @@ def _found(turn: Turn) -> list[PassageRow]:
         shared_only=turn.session.visibility == Visibility.PROJECT,
         source_types=(SourceType.FILE,),
         files_of=turn.session.pk,
+        payer=turn.payer,
     )
     earlier = [row.text for row in reversed(turn.path[:-1]) if row.role == Role.USER]
     results = recall(scope, query_in_chat(question, earlier), limit=MAX_FOUND * 2)

@@ -188,6 +188,7 @@ def _recall(turn: Turn) -> RecalledContext:
         shared_only=turn.session.visibility == Visibility.PROJECT,
         exclude_session=turn.session.pk,
         source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY),
+        payer=turn.payer,
     )
     earlier = [row.text for row in reversed(turn.path[:-1]) if row.role == Role.USER]
     full_query = query_in_chat(query, [*earlier, turn.session.title])

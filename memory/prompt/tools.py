@@ -142,7 +142,9 @@ def reading_scope(turn: Turn, **filters) -> RecallScope:
     is_unread = visibility is None or (is_private and viewer is None)
     if is_unread or not turn.project.memory_enabled:
         raise NotAllowedError("The memory may not be read here any more.")
-    return RecallScope(turn.project, viewer, shared_only=not is_private, **filters)
+    return RecallScope(
+        turn.project, viewer, shared_only=not is_private, payer=turn.payer, **filters
+    )
 
 
 def _may_read(scope: RecallScope, turn: Turn) -> Q:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from functools import lru_cache
+from itertools import groupby
 from uuid import UUID
 
 import numpy as np
 from django.db import connection
 
-from chat.providers.booking import embeddings_of
+from chat.providers.booking import Payer, embeddings_of
 from memory.models import Chunk
 from memory.recall import fulltext, wordpieces
 from memory.recall.embedders import Embedder
@@ -69,13 +70,27 @@ def prepare(
         chunk.tokens = token_counting.count(
             format_excerpt(chunk.occurred_at, chunk.speaker, chunk.text, UTC)
         )
-    rows = []
-    for start in range(0, len(texts), BATCH_SIZE):
-        renew()
-        with embeddings_of(chunks[start].project_id):
-            rows.append(embedder.embed_documents(texts[start : start + BATCH_SIZE]))
-    vectors = np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
+    vectors = embed(chunks, embedder, renew)
     return WritePlan(chunks, vectors, embedder.name, obsolete)
+
+
+def embed(
+    chunks: Sequence[Chunk], embedder: Embedder, renew: Callable[[], None] = lambda: None
+) -> Matrix:
+    """Return the vectors of `chunks`. A remote model gets those of each project and payer
+    separately, so that they are booked correctly. Raises EmbedderError.
+    """
+    payers = [(chunk.project_id, None if embedder.is_local else chunk.payer_id) for chunk in chunks]
+    order = sorted(range(len(chunks)), key=lambda index: str(payers[index]))
+    rows = []
+    for (project_id, user_id), group in groupby(order, key=lambda index: payers[index]):
+        texts = [chunks[index].text for index in group]
+        for start in range(0, len(texts), BATCH_SIZE):
+            renew()
+            with embeddings_of(project_id, Payer(user_id)):
+                rows.append(embedder.embed_documents(texts[start : start + BATCH_SIZE]))
+    vectors: Matrix = np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
+    return vectors[np.argsort(order)] if rows else vectors
 
 
 def write(plan: WritePlan, sources: set[UUID]) -> int:

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from chat.providers.booking import embeddings_of
+from chat.providers.booking import Payer, embeddings_of
 from memory.models import Fact
 from memory.models.facts import FactQuerySet
 from memory.recall import embedders, fulltext, query_parsing, search
@@ -125,22 +125,26 @@ def of_chunk(facts: FactQuerySet) -> QuerySet:
     return facts.filter(**chunk).order_by().values_list("pk")
 
 
-def search_facts(project: Project, facts: FactQuerySet, query: str) -> list[RecallResult]:
+def search_facts(
+    project: Project, facts: FactQuerySet, query: str, payer: Payer
+) -> list[RecallResult]:
     """Return the facts in `facts` that answer `query`, best first. All must belong to `project`."""
     try:
         condition = of_chunk(facts).query.sql_with_params()
     except EmptyResultSet:
         return []
-    return search_condition(project, condition, query)
+    return search_condition(project, condition, query, payer)
 
 
-def relevant_facts(project: Project, facts: FactQuerySet, query: str, limit: int) -> list[Fact]:
+def relevant_facts(
+    project: Project, facts: FactQuerySet, query: str, limit: int, payer: Payer
+) -> list[Fact]:
     """Return facts with a relevant meaning, best first, followed by facts that only contain words
     of `query`. A query with search operators is searched by word only.
     """
     ids = []
     if not _OPERATOR.search(query):
-        results = search_facts(project, facts, query)
+        results = search_facts(project, facts, query, payer)
         ids = [result.source for result in results if result.score >= MIN_SCORE][:limit]
     by_words = facts.matching(query).newest_first()
     ids += by_words.exclude(pk__in=ids).values_list("pk", flat=True)[: limit - len(ids)]
@@ -148,13 +152,15 @@ def relevant_facts(project: Project, facts: FactQuerySet, query: str, limit: int
     return [rows[pk] for pk in ids if pk in rows]
 
 
-def search_condition(project: Project, condition: Condition, query: str) -> list[RecallResult]:
+def search_condition(
+    project: Project, condition: Condition, query: str, payer: Payer
+) -> list[RecallResult]:
     """Return the facts that meet `condition`, a prepared `of_chunk` query, and answer `query`."""
     terms, _size = fulltext.query_terms(project, query)
     embedder = embedders.get_for_facts()
     vector: Matrix | None = None
     try:
-        with embeddings_of(project.pk):
+        with embeddings_of(project.pk, payer):
             vector = embedder.embed_query(query)
     except embedders.EmbedderError as error:
         log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)

@@ -15,7 +15,6 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 
 from chat.models import Session
-from chat.providers.booking import embeddings_of
 from memory.models import Chunk, IndexCursor, SourceType, Vector
 from memory.recall import (
     chunk_writer,
@@ -93,9 +92,7 @@ def replace_vectors(project: Project | None, user, report: Report) -> tuple[int,
     total, done, added = chunks.count(), 0, 0
     for page in _id_pages(chunks):
         for batch in _without_vector(page, embedder):
-            with embeddings_of(batch[0].project_id):
-                vectors = embedder.embed_documents([chunk.text for chunk in batch])
-            added += _add_vectors(batch, vectors, embedder)
+            added += _add_vectors(batch, chunk_writer.embed(batch, embedder), embedder)
         done += len(page)
         report(ReindexProgress("Vectors", done, total))
     vector_index.add_all(embedder)

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from chat.providers.booking import Payer
 from memory.models.chunks import SESSION_SOURCES, SourceType
 from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
@@ -50,7 +51,8 @@ class RecallScope:
     speaker who is addressed as `speaker`; a message matches if any of the three matches. `window`
     is a session and a `seq`, from which on its messages are left out. `valid_at` is the time at
     which facts must be valid; None means now. `revisions` are the versions of files to search in.
-    With `files_of`, the files of other chats are left out.
+    With `files_of`, the files of other chats are left out. The embedding of the query is booked on
+    `payer`, by default on the viewer.
     """
 
     project: Project
@@ -68,6 +70,11 @@ class RecallScope:
     valid_at: datetime | None = None
     revisions: Sequence[UUID] | None = None
     files_of: UUID | None = None
+    payer: Payer = Payer()
+
+    @property
+    def booked_on(self) -> Payer:
+        return self.payer if self.viewer is None or any(self.payer) else Payer(self.viewer.pk)
 
     @property
     def parameters(self) -> dict[str, Any]:

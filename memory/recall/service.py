@@ -107,7 +107,7 @@ def _recall_with_facts(
     others = tuple(kind for kind in scope.source_types if kind != SourceType.FACT)
     results = recall(replace(scope, source_types=others), query, limit=limit) if others else []
     if query:
-        results += fact_search.search_facts(scope.project, facts, query)
+        results += fact_search.search_facts(scope.project, facts, query, scope.booked_on)
         results.sort(key=lambda result: -result.score)
     else:
         latest = fact_search.latest_facts(scope.project, facts, limit or DEFAULT_LIMIT)
@@ -184,7 +184,7 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     embedder = embedders.get()
     vector: Matrix | None = None
     try:
-        with embeddings_of(scope.project.pk):
+        with embeddings_of(scope.project.pk, scope.booked_on):
             vector = embedder.embed_query(query)
     except embedders.EmbedderError as error:
         log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)

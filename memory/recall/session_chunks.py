@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Max, Q
 
 from chat.conversations.branches import path_to
-from chat.models import Message, Session
+from chat.models import Message, Role, Session
 from memory.layers.coverage import contributes
 from memory.models import Chunk, IndexCursor, SourceType
 from memory.models.chunks import SESSION_SOURCES
@@ -54,8 +54,9 @@ class SessionStretch:
         """Return the chunks that should exist for this stretch, unsaved."""
         cursor = self.cursor
         source_type = SourceType.of(cursor.session)
+        payer_id = None
         for turn in self.turns:
-            yield Chunk(
+            chunk = Chunk(
                 project_id=cursor.project_id,
                 source_type=source_type,
                 source=cursor.pk,
@@ -70,6 +71,11 @@ class SessionStretch:
                 occurred_at=turn.at,
                 language=cursor.project.search_language_name,
             )
+            # A reply is booked on the author of the message before it.
+            if turn.role != Role.ASSISTANT:
+                payer_id = turn.author_id
+            chunk.payer_id = payer_id
+            yield chunk
 
 
 def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, resolve_url
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.providers.booking import Payer
 from memory import facts
 from memory.facts import permissions
 from memory.forgetting import permissions as forgetting_permissions
@@ -109,7 +110,11 @@ def _list_page(
         query = form.cleaned_data["q"]
     else:
         rows, status = rows.none(), 400
-    listed = relevant_facts(project, rows, query, MAX_FOUND) if query else rows.newest_first()
+    listed = (
+        relevant_facts(project, rows, query, MAX_FOUND, Payer.of(request))
+        if query
+        else rows.newest_first()
+    )
     page = Paginator(listed, PAGE_SIZE).get_page(request.GET.get("page"))
     groups = (
         permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []

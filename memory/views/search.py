@@ -80,7 +80,9 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
         )
     if what in ("", FACTS):
         facts = facts_for(member).with_validity()
-        results["facts"] = relevant_facts(member.project, facts, query, MAX_SIDE_RESULTS)
+        results["facts"] = relevant_facts(
+            member.project, facts, query, MAX_SIDE_RESULTS, scope.booked_on
+        )
     return results
 
 

@@ -145,14 +145,21 @@ def test_a_reply_over_the_api_is_booked_with_its_token(api, owner, session, scri
     assert Call.objects.get().token_id == Token.objects.get().public_id
 
 
-def test_a_title_is_booked(session, owner, scripted):
-    _message, reply = ask(session, "Count, please.", owner)
-    say(reply, owner)
+def test_a_title_is_booked_on_who_requested_the_first_reply(api, session, owner, scripted):
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    api(owner).post(url, {"content": "Count, please."}, format="json")
     scripted.say("Counting")
     assert write_title(session.pk) == "Counting"
     call = Call.objects.get(kind="title")
     assert (call.session_id, call.outcome) == (session.pk, "answered")
+    assert (call.user, call.token_id) == (owner, Token.objects.get().public_id)
     assert call.output_tokens == 1
+    # Without the call of the reply, such as in an import: on the author of its message.
+    Call.objects.all().delete()
+    Session.objects.update(title="Count, please.")
+    write_title(session.pk)
+    call = Call.objects.get(kind="title")
+    assert (call.user, call.token_id) == (owner, None)
 
 
 def test_booking_takes_one_query_of_a_reply(session, owner, scripted):

@@ -19,6 +19,7 @@ from chat.links import source_url
 from chat.models import Message
 from chat.permissions import message_for_changing, sessions_for
 from chat.prompt.tools import arguments_model
+from chat.providers.booking import Payer
 from memory import facts
 from memory.api.mcp.schemas import (
     ForgottenMemory,
@@ -72,6 +73,10 @@ class Caller:
     @property
     def user(self) -> Any:
         return self.member.user
+
+    @property
+    def payer(self) -> Payer:
+        return Payer(self.user.pk, self.token.public_id)
 
     def url_of(self, row: Row) -> str:
         if isinstance(row, Message):
@@ -164,7 +169,12 @@ def search_memories(
     sources = (*TRANSCRIPT_SOURCES, SourceType.ENTRY, SourceType.FACT)
     filters = speaker_filters(author)
     scope = RecallScope(
-        caller.project, caller.user, source_types=sources, valid_at=valid_at, **filters
+        caller.project,
+        caller.user,
+        source_types=sources,
+        valid_at=valid_at,
+        payer=caller.payer,
+        **filters,
     )
     results = recall(scope, query, limit=limit)
     messages = _first_messages(caller, results)

@@ -32,12 +32,12 @@ def session(project, owner):
     return Session.objects.create(project=project, creator=owner)
 
 
-async def _events(reply, payer):
-    return [event async for event in generation.stream_reply(reply, options=OPTIONS, payer=payer)]
+async def _events(reply, payer, options=OPTIONS):
+    return [event async for event in generation.stream_reply(reply, options=options, payer=payer)]
 
 
-def say(reply, payer) -> list:
-    return async_to_sync(_events)(reply, payer)
+def say(reply, payer, options=OPTIONS) -> list:
+    return async_to_sync(_events)(reply, payer, options)
 
 
 def used(project, tokens: int = 0, **fields) -> Call:
@@ -306,3 +306,52 @@ def test_settled_sums_move_on_with_time_and_end_with_their_period(project, owner
     # The next day, and the next month.
     assert amounts(start + timedelta(hours=2)) == [0, 11]
     assert amounts(start + timedelta(days=22)) == [0, 0]
+
+
+@pytest.fixture
+def second(project) -> str:
+    """The name of the model that answers in place of the first one, which costs a thousandth."""
+    project.fallback_model = "openai-chat:other"
+    project.save()
+    ModelPrice.objects.create(
+        model="openai-chat:scripted", input_price=1_000, cached_price=500, output_price=10_000
+    )
+    ModelPrice.objects.create(model=project.fallback_model, input_price=1, output_price=10)
+    return project.fallback_model
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["reply", "openai"])
+def test_the_second_model_reserves_once_and_costs_its_own_price(
+    api, session, owner, scripted, second, is_stored
+):
+    """The limit has room for one reservation: that of the first model must end before."""
+    SpendingLimit.objects.create(
+        project=session.project, tokens_per_day=10_000, dollars_per_month=1_000
+    )
+    scripted.status(503)
+    scripted.say("One two three")
+    if is_stored:
+        _message, reply = ask(session, "Count.", owner)
+        assert not isinstance(say(reply, Payer(owner.pk), ReplyOptions())[-1], Failed)
+    else:
+        body = {"model": "billing", "messages": [{"role": "user", "content": "Count."}]}
+        answer = api(owner).post("/v1/chat/completions", body, format="json").json()
+        assert answer["choices"][0]["message"]["content"] == "One two three"
+    failed, answered = Call.objects.order_by("started_at")
+    assert failed.reserved_tokens == answered.reserved_tokens > 5_000
+    assert (failed.input_tokens, failed.output_tokens, failed.cost) == (0, 0, None)
+    assert (answered.model, answered.outcome) == (second, "answered")
+    assert (answered.input_tokens, 0, answered.output_tokens) == scripted.counted
+    expected = (answered.input_tokens + 10 * answered.output_tokens) / Decimal(1_000_000)
+    assert answered.cost == expected
+    assert failed.reserved_cost > 500 * answered.reserved_cost
+    tokens, dollars = limits.all_budgets(session.project_id, Payer(owner.pk))
+    assert (tokens.used, tokens.reserved) == (sum(scripted.counted), 0)
+    assert (dollars.used, dollars.reserved) == (expected, 0)
+
+
+def test_over_a_limit_the_second_model_is_not_tried(session, owner, scripted, second):
+    SpendingLimit.objects.create(project=session.project, dollars_per_month=Decimal("0.5"))
+    _message, reply = ask(session, "Count.", owner)
+    assert isinstance(say(reply, Payer(owner.pk))[-1].error, SpendingLimitError)
+    assert scripted.requests == [] and not Call.objects.exists()

@@ -211,6 +211,41 @@ def test_a_model_that_disappears_leaves_its_replies_as_they_are(client, session,
     assert receipt(client, first)["model"] == Message.objects.get(pk=first["id"]).model == OTHER
 
 
+def test_the_page_of_a_chat_whose_model_has_disappeared(client, session, scripted, owner, second):
+    """The provider no longer lists the model, and answers 404 for it."""
+    lab = ModelProvider.objects.create(
+        name="openai-chat", kind="openai-chat", encrypted_key="x", catalogue=[{"name": "first"}]
+    )
+    change(client, session, chat_model="openai-chat:first")
+    first = ask(client, session, "Before?")
+    lab.catalogue = [{"name": "scripted"}, {"name": "other"}]
+    lab.save()
+    scripted.status(404)
+    scripted.say("From the second model.")
+    after = ask(client, session, "After?")
+    assert (after["model"], after["status"]) == (OTHER, "complete")
+    fallback = receipt(client, after)["fallback"]
+    assert fallback["model"] == "openai-chat:first"
+    assert "has no model with this name" in fallback["reason"]
+    assert [receipt(client, it)["model"] for it in (first, after)] == ["openai-chat:first", OTHER]
+    replies = [it for it in export(session)["messages"] if it["role"] == "assistant"]
+    assert [it["model"] for it in replies] == ["openai-chat:first", OTHER]
+    browser = Client()
+    browser.force_login(owner)
+    page = " ".join(browser.get(f"/projects/billing/chats/{session.pk}/").content.decode().split())
+    assert "From the second model." in page and OTHER in page
+    assert "openai-chat:first did not answer: The provider has no model with this name." in page
+    # The chat keeps the model until another is chosen. It can no longer be chosen elsewhere.
+    url = reverse("session-model", args=["billing", session.pk])
+    assert '<option value="openai-chat:first" selected>' in browser.get(url).content.decode()
+    assert browser.post(url, {"chat_model": OTHER}).status_code == 302
+    assert "openai-chat:first" not in browser.get(url).content.decode()
+    assert change(client, session, chat_model="openai-chat:first").status_code == 400
+    again = f"/api/v1/messages/{first['id']}/regenerate/"
+    assert client.post(again, {"model": "openai-chat:first"}, "json").status_code == 400
+    assert client.post(again, {}, "json").json()["reply"]["model"] == OTHER
+
+
 def test_a_fork_and_an_import_keep_the_choice(client, session, scripted, owner, project):
     change(client, session, chat_model=OTHER, temperature=1, reasoning_effort="high")
     message = post_message(session, "Hello", author=owner)

@@ -11,6 +11,7 @@ from chat.providers import Delta, Finished, ModelServer, ProviderError, ReplyOpt
 from chat.providers.pydantic_ai import PydanticAIProvider
 from tests.chat.pictures import picture
 from tests.scripted import Answer
+from tests.shape.ports import reserved_port
 
 pytestmark = pytest.mark.django_db
 PROMPT = [PromptMessage("system", "Be brief."), PromptMessage("user", "When is the cutover?")]
@@ -108,3 +109,24 @@ def test_errors_say_what_to_do(provider, scripted, status, advice, is_outage):
         assert advice in str(caught.value)
         assert caught.value.is_outage is is_outage
         assert "Scripted" not in str(caught.value)
+
+
+def test_a_refused_connection_says_what_to_do(provider, scripted, monkeypatch):
+    """Nobody listens at the address of the provider."""
+    reservation, port = reserved_port()
+    address = f"http://127.0.0.1:{port}"
+    if provider.server is None:
+        monkeypatch.setenv("OLLAMA_BASE_URL", f"{address}/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
+        # The clients of models keep the address with which they were made.
+        provider = PydanticAIProvider(provider.name.replace("scripted", f"gone-{port}"))
+    else:
+        provider = PydanticAIProvider(provider.name, ModelServer("anthropic", address, "key"))
+    for call in (lambda: stream(provider), lambda: provider.complete(PROMPT, 50)):
+        with pytest.raises(ProviderError) as caught:
+            call()
+        assert "Check that its server is running" in str(caught.value)
+        assert (caught.value.is_outage, caught.value.status) == (True, 502)
+        assert str(port) not in str(caught.value)
+    reservation.close()
+    assert scripted.requests == []

@@ -18,7 +18,7 @@ from projects.models import Membership
 
 
 def sessions_for(user, token=None):
-    """Return the sessions that `user` may read. A token for one project allows only that one's."""
+    """Return the sessions that `user` may read. A `token` may limit them to one project."""
     sessions = Session.objects.visible_to(user)
     if token is not None and token.project_id:
         sessions = sessions.filter(project_id=token.project_id)

@@ -18,11 +18,10 @@ N = TypeVar("N", bound=MessageNode)
 
 
 def path_to(messages: Iterable[N], head: UUID | None) -> list[N]:
-    """Return the messages from the first one down to `head`, following parents. Empty without a
-    head.
+    """Return the messages from the first one down to `head`, following parents.
 
-    The path begins after the first parent that is not in `messages`. For part of a conversation,
-    the result is therefore the part of the path in it.
+    Empty without a head. If `messages` are only part of a conversation, the path begins with the
+    first message whose parent is not among them.
     """
     by_id = {message.pk: message for message in messages}
     path: list[N] = []
@@ -46,7 +45,7 @@ def path_difference(
 
 
 def latest_leaf(messages: Iterable[MessageNode], start: UUID) -> UUID:
-    """Return the last message of the branch below `start`, by the latest child at each step."""
+    """Return the last message below `start`, following the latest child at each step."""
     latest: dict[UUID | None, MessageNode] = {}
     for message in messages:
         known = latest.get(message.parent_id)

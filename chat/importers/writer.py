@@ -140,8 +140,8 @@ class ImportWriter:
     def _sessions(self, format: str, batch: Sequence[ImportedSession]) -> dict[str, Session]:
         """Return the sessions of a batch by source key. Create the missing ones.
 
-        If a session of this server was exported and is imported into its own project, it is that
-        session.
+        If a session is imported into the project from which it was exported, the original session
+        is returned.
         """
         wanted = {_source_key(format, conversation): conversation for conversation in batch}
         own = {item.id: source_key for source_key, item in wanted.items() if item.id}
@@ -240,7 +240,7 @@ class ImportWriter:
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
 
     def _is_continued(self, session: Session) -> bool:
-        """Return whether the last message was written in Strata, so an import keeps the head."""
+        """Return whether the last message was written in Strata. Then an import keeps the head."""
         written_here = session.messages.filter(source_key=None)
         return session.head_id is not None and written_here.filter(pk=session.head_id).exists()
 

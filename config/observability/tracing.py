@@ -135,7 +135,7 @@ def _trace_queries(connection: Any, **_: Any) -> None:
 def _trace_query(
     execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
 ) -> Any:
-    """Trace a query if it belongs to a request or task. Queries of every second are not traced."""
+    """Trace a query if it belongs to a request or a task. Other queries run every second."""
     if not trace.get_current_span().is_recording():
         return execute(sql, params, many, context)
     text = str(sql)

@@ -120,7 +120,7 @@ CACHES = {
     else {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "projects_cache",
-        # The maximum number of rows; more are removed at once, expired ones each hour.
+        # Above this number of rows, some are removed. Expired rows are removed each hour.
         "OPTIONS": {"MAX_ENTRIES": 50_000},
     }
 }

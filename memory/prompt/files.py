@@ -66,7 +66,7 @@ def has_files(turn: Turn) -> bool:
 
 
 def _homes_of(turn: Turn) -> set[UUID | None]:
-    """Return None and the id of the session, if the project and the session have files."""
+    """Return which have files: None stands for the project, an id for the session."""
 
     def read() -> set[UUID | None]:
         return {home for (home,) in _homes(turn.project.pk, turn.session.pk)}

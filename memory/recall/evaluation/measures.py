@@ -158,7 +158,7 @@ def without_conversation(
 
 
 def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
-    """Return the beginning of `order` up to the candidate with which it has `count` messages."""
+    """Return as many of the first candidates in `order` as are needed for `count` messages."""
     messages: set[str] = set()
     for rank, row in enumerate(order):
         messages.update(question.messages[row])
@@ -258,7 +258,7 @@ def temporary_project(conversation: LabelledConversation) -> Iterator[tuple[Proj
 
 @dataclass(frozen=True)
 class MessageKeys:
-    """The keys in the labelled file of messages, by session and `seq`, and of sessions."""
+    """The keys that the labelled file uses for messages (by session and `seq`) and sessions."""
 
     messages: Mapping[tuple[object, int], str]
     sessions: Mapping[object, str]

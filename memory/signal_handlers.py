@@ -299,7 +299,7 @@ def start_indexing(session: Session) -> None:
 
 @receiver(post_save, sender=Fact)
 def index_fact(instance: Fact, update_fields: Collection[str] | None, **kwargs: object) -> None:
-    """Index a fact on commit if its text is new. Other columns are read from the fact."""
+    """Index a fact on commit if its text changed. Other columns are read from the fact."""
     if update_fields is not None:
         return
     EntriesChanged.objects.create(project_id=instance.project_id)

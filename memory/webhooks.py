@@ -88,7 +88,7 @@ def register(project: Project, url: str, events: Collection[str], by) -> Webhook
 
 
 def change(webhook: Webhook, **changes) -> None:
-    """Change `url`, which must have passed `check_url`, or `events`. Deliveries become due."""
+    """Change `url`, which passed `check_url`, or `events`. Pending deliveries become due."""
     if "events" in changes:
         changes["events"] = sorted(changes["events"])
     _save(webhook, next_try_at=None, **changes)
@@ -101,7 +101,7 @@ def change_secret(webhook: Webhook) -> None:
 
 
 def switch_on(webhook: Webhook) -> None:
-    """Switch the webhook on and reset its failures. Events of the time before are not sent."""
+    """Switch the webhook on and reset its failures. Events since it was off are not sent."""
     if not webhook.is_on:
         reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
         _save(webhook, off_because="", off_since=None, **reset)

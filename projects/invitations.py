@@ -117,7 +117,7 @@ def exclude_user(project_id: UUID, user) -> None:
 
 
 def revoke_created_by(user, project_id: UUID | None = None) -> None:
-    """Revoke the links of `user`, who no longer owns `project`; without a project, all."""
+    """Revoke the links of `user` in `project`, which they no longer own, or everywhere."""
     links = Invitation.objects.unrevoked().filter(created_by=user)
     if project_id is not None:
         links = links.filter(project=project_id)

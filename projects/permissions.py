@@ -19,7 +19,7 @@ class ProjectArchivedError(ConflictError):
 
 
 def projects_for(user, token=None) -> QuerySet[Project]:
-    """Return the projects of which `user` is a member, or only that of a limited `token`."""
+    """Return the projects of which `user` is a member. A `token` may limit them to one."""
     projects = Project.objects.visible_to(user)
     if token is not None and token.project_id:
         projects = projects.filter(pk=token.project_id)

@@ -161,7 +161,7 @@ def _find_position(
 def _overlap(
     path: Sequence[ComparedMessage], earlier: Sequence[ComparedMessage], index: int, last: int
 ) -> int:
-    """Return how many messages before `index` and `last` are equal, at most MAX_LOOKUPS."""
+    """Return how many messages in a row, back from `index` and `last`, are equal."""
     back = 1
     while back <= min(index, last, MAX_LOOKUPS) and _is_same(
         earlier[last - back], path[index - back]

@@ -203,7 +203,7 @@ def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
 
 
 def find_entries(project: Project, deletions: DeletionSet) -> None:
-    """Lock the entries to delete, to withhold and to remove lines from, finest layer first."""
+    """Find and lock the entries to delete, to withhold and to trim, finest layer first."""
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions.user)
     deleted = named | pks(project.entries.filter(session__in=deletions.sessions))
@@ -355,7 +355,7 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the passages of all versions of deleted files by id: receipts contain them."""
+    """Return the ids of the passages of all versions of deleted files, for receipts."""
     rows = FilePassage.objects.filter(project=project, revision__document__in=deletions.files)
     return pks(rows) if deletions.files else set()
 

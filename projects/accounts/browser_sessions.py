@@ -19,7 +19,7 @@ _VISITED_AT = "visit_noted_at"
 
 
 class BrowserSessionMiddleware(MiddlewareMixin):
-    """Records visits and IP addresses of signed-in browsers, once per VISIT_INTERVAL_S."""
+    """Records visits and IP addresses of browsers, at most once per VISIT_INTERVAL_S."""
 
     def process_request(self, request: HttpRequest) -> None:
         if settings.SESSION_COOKIE_NAME not in request.COOKIES:

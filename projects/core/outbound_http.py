@@ -267,7 +267,7 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 def _seconds_left(deadline: float, at_most: float | None = None) -> float:
-    """Return the seconds until `deadline`, at most `at_most`. Raises `UnreachableError` then."""
+    """Return the seconds until `deadline`, up to `at_most`. Raises `UnreachableError` after it."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise UnreachableError(OutboundFailure.TIMEOUT)

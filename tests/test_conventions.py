@@ -5,6 +5,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 APPS = ("config", "projects", "chat", "memory")
 # Names that Django looks up in a class or module.
@@ -12,6 +14,7 @@ REPEATED = {"Meta", "Command", "Media"}
 MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 400
 MAX_FOLDER_MODULES = 20
+MAX_APP_MODULES = MAX_APP_PACKAGES = 15
 
 
 @cache
@@ -68,3 +71,10 @@ def test_functions_and_files_are_short():
 def test_a_folder_holds_few_modules():
     count = Counter(path.parent for path in modules())
     assert [folder for folder, modules in count.items() if modules > MAX_FOLDER_MODULES] == []
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_an_app_has_few_modules_and_packages_side_by_side(app):
+    assert len(list((ROOT / app).glob("*.py"))) <= MAX_APP_MODULES
+    packages = {path.relative_to(ROOT / app).parts[0] for path in (ROOT / app).glob("*/**/*.py")}
+    assert len(packages) <= MAX_APP_PACKAGES

@@ -17,7 +17,7 @@ MAX_MATH_CHARS = 2_000
 MAX_MATH_LINES = 100
 # The opening delimiters of maths and their closing delimiters. The first two are for blocks.
 DELIMITERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
-# Text in escaped brackets is maths only with one of these signs. Brackets may be escaped otherwise.
+# Text in escaped brackets is maths only if it contains one of these signs.
 MATH_SIGN = re.compile(r"[\\^_=+]")
 FOOTNOTE = re.compile(r"\[\^([0-9]{1,3}|[A-Za-z][A-Za-z0-9]{0,19})\]")
 URL = re.compile(r"(?<![\w/.@-])(?:https?://|www\.)[^\s<>\"]{1,2000}", re.IGNORECASE)

@@ -66,7 +66,7 @@ def ask(
 
 
 def begin_reply(message: Message, model: str = "") -> Message:
-    """Post a pending reply to `message`, by `model` or by default by the session's model.
+    """Post a pending reply to `message`. `model` writes it, by default the session's model.
 
     Another call adds an alternative reply, which becomes active.
     """

@@ -34,7 +34,7 @@ def touch() -> None:
 
 
 def queue(name: str) -> str:
-    """Return the component name that means that some worker consumes this queue."""
+    """Return the component under which workers report that they consume the queue `name`."""
     return f"queue:{name}"
 
 

@@ -91,8 +91,8 @@ def hide(
 ) -> Fact:
     """Hide `fact`, or reject a proposed fact. It stays hidden if a message states it again.
 
-    The previous fact of the topic is then no longer ended by it. Raises InvalidInputError if the
-    fact is already hidden.
+    If it has ended an earlier fact of the topic, that fact is valid again. Raises InvalidInputError
+    if `fact` is already hidden.
     """
     verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
     return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)

@@ -64,8 +64,8 @@ class ShownLine:
 class Period:
     """The lines of one month, of one recent entry or of one pinned entry, in order.
 
-    `weight` is the constant part of the value of its lines. `next` is the next line to show; it
-    repeats none of the first `compared` lines that were chosen for the bank.
+    `weight` is the constant part of the value of its lines. `next` is the next line to show.
+    `compared` is the number of lines in the bank, from the first, that it does not repeat.
     """
 
     month: Month

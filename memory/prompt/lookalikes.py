@@ -8,7 +8,7 @@ JOINERS = "\u200c\u200d"
 # Letters or marks in Unicode that show nothing: Hangul fillers, Khmer inherent vowels, the grapheme
 # joiner. The Braille blank shows a space.
 INVISIBLE = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f")) | {0x2800: " "}
-# Letters of other scripts, small capitals and phonetic letters, and similar Latin letters.
+# Replaces letters of other scripts, small capitals and phonetic letters by Latin letters.
 LETTERS = str.maketrans(
     "аеорсухіјѕԁӏкмтвнһѵԛԝոսօαορικντυγɑɡıɩʏᴍᴇᴏʀᴛᴀɴᴄᴘɪ",
     "aeopcyxijsdlkmtbhhvqwnuoaopikvtuyagiiymeortancpi",

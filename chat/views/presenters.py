@@ -1,6 +1,6 @@
 """Template contexts and responses that several pages of a chat use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from hashlib import blake2s
@@ -8,10 +8,10 @@ from hashlib import blake2s
 from django.contrib import messages as flash_messages
 from django.db.models import Sum
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.middleware.csrf import get_token
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
@@ -98,6 +98,21 @@ def path_turns(
 def page_context(request: HttpRequest, chat_session: Session) -> dict[str, object]:
     """Return the context that every page of a chat needs: the chat and its project."""
     return session_context(chat_session, membership(request.user, chat_session.project.slug))
+
+
+def drawer(
+    request: HttpRequest,
+    chat_session: Session,
+    template: str,
+    title: str,
+    context: Mapping[str, object],
+    status: int = 200,
+) -> HttpResponse:
+    """Render the drawer `template` of a chat; without `?part`, on a page with `title`."""
+    page = page_context(request, chat_session) | {"drawer": template, "title": title, **context}
+    if "part" not in request.GET:
+        template = "chat/drawer.html"
+    return render(request, template, page, status=status)
 
 
 def session_context(chat_session: Session, member: Membership) -> dict[str, object]:

@@ -169,6 +169,8 @@ def session_model(request: HttpRequest, slug: str, pk) -> HttpResponse:
             return redirect(session_url(chat_session))
         # The new model may have other settings.
         form = SessionModelForm(instance=chat_session)
-    template = "chat/_model.html" if "part" in request.GET else "chat/model.html"
-    context = presenters.page_context(request, chat_session) | {"form": form, "is_saved": is_saved}
-    return render(request, template, context, status=400 if form.is_bound else 200)
+    context = {"form": form, "is_saved": is_saved}
+    status = 400 if form.is_bound else 200
+    return presenters.drawer(
+        request, chat_session, "chat/_model.html", _("Model of this chat"), context, status
+    )

@@ -141,10 +141,8 @@ def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Show the prompt of the next reply by section. `?part` returns only the drawer."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     permissions.require_chat(chat_session)
-    template = "chat/_prompt.html" if "part" in request.GET else "chat/prompt.html"
-    context = presenters.page_context(request, chat_session)
-    context["prompt"] = preview(chat_session, "", request.user)
-    return render(request, template, context)
+    context = {"prompt": preview(chat_session, "", request.user)}
+    return presenters.drawer(request, chat_session, "chat/_prompt.html", _("Context"), context)
 
 
 @login_required

@@ -117,6 +117,10 @@ def test_the_server_shows_its_administrators_everything(admin_client, owner, cal
     call(kind="digest")
     page = compact(admin_client.get("/costs/server/").content.decode())
     assert "olive" in page and "Strata (automatic)" in page and "billing" in page
+    for place in ("chat/modelprice", "projects/spendinglimit"):
+        assert admin_client.get(f"/admin/{place}/").status_code == 200
+        assert f'href="/admin/{place}/"' in page
+        assert f"/admin/{place}/" not in admin_client.get("/costs/").content.decode()
     rows = csv_rows(admin_client.get("/costs/server/?format=csv"))
     assert sums(rows) == (2_000, 500, 20)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from memory import facts
 from memory.models import Call, Fact
@@ -49,6 +49,13 @@ def test_further_models_are_one_part():
     assert list(chart.models.values()) == ["m0", "m1", "m2", "m3", "other models"]
     assert len(chart.models) == MAX_SERIES + 1
     assert chart.rows[0][1][-1] == str(6 + 5 + 4)
+
+
+def test_digits_are_grouped_in_the_readers_language():
+    [chart] = usage_charts([row("a", 1_234_567)])
+    assert chart.total == "1,234,567"
+    with translation.override("de"):
+        assert chart.top == "1.234.567"
 
 
 def test_without_calls_there_is_no_chart():

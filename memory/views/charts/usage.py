@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.utils import timezone
+from django.utils import formats, timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -111,10 +111,14 @@ def usage_charts(rows: Iterable[Mapping[str, Any]], day_count: int = SUM_DAYS) -
         cost[key] += row["cost"] or 0
     names = _series(tokens)
     charts = [
-        _chart(_("Tokens by day and model"), tokens, names, str, day_count),
+        _chart(_("Tokens by day and model"), tokens, names, _grouped, day_count),
         _chart(_("Cost by day and model"), cost, names, lambda value: f"${value:.4f}", day_count),
     ]
     return [chart for chart in charts if chart.models]
+
+
+def _grouped(number: int) -> str:
+    return formats.number_format(number, force_grouping=True)
 
 
 def _series(values: Mapping[tuple[date, str], int]) -> list[str]:

@@ -4,6 +4,8 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -12,6 +14,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterField(
             model_name='attachment',
             name='description',
@@ -117,4 +120,5 @@ class Migration(migrations.Migration):
             name='title_by_hand',
             field=models.BooleanField(default=False, editable=False, help_text='A person wrote the title.'),
         ),
+        ]),
     ]

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -10,6 +12,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterModelOptions(
             name='attachment',
             options={'ordering': ['created_at', 'id'], 'verbose_name': 'image', 'verbose_name_plural': 'images'},
@@ -46,6 +49,7 @@ class Migration(migrations.Migration):
             name='session',
             options={'verbose_name': 'chat', 'verbose_name_plural': 'chats'},
         ),
+        ]),
         migrations.AddField(
             model_name='message',
             name='hidden_at',

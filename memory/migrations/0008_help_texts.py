@@ -4,6 +4,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -13,6 +15,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterField(
             model_name='activity',
             name='count',
@@ -228,4 +231,5 @@ class Migration(migrations.Migration):
             name='previous_until',
             field=models.DateTimeField(blank=True, help_text='The time until which the previous secret also signs.', null=True),
         ),
+        ]),
     ]

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -10,6 +12,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterModelOptions(
             name='activity',
             options={'verbose_name': 'activity', 'verbose_name_plural': 'activity'},
@@ -95,4 +98,5 @@ class Migration(migrations.Migration):
             name='verb',
             field=models.CharField(choices=[('summarised', 'summarised a chat'), ('rolled_up', 'merged memories into'), ('rewritten', 'rewrote'), ('dissolved', 'removed because all sources were deleted'), ('faded', 'stopped sending memories (no room)'), ('returned', 'resumed sending memories'), ('failed', 'failed'), ('proposed', 'sent for review'), ('approved', 'approved'), ('rejected', 'rejected'), ('edited', 'edited'), ('pinned', 'pinned'), ('unpinned', 'unpinned'), ('hidden', 'hid'), ('shown', 'showed again'), ('deleted', 'deleted'), ('chat_closed', 'closed'), ('redacted', 'removed text from'), ('asked_anew', 'requested a rewrite of'), ('forgotten', 'forgot'), ('block_kept', 'changed pinned text'), ('block_gone', 'deleted pinned text'), ('read', 'opened the private text of'), ('recorded', 'added'), ('closed', 'ended'), ('member_added', 'added a member'), ('member_gone', 'removed a member'), ('role_changed', 'changed a role'), ('invited', 'created an invitation'), ('imported', 'imported chats'), ('joined', 'joined by invitation')], max_length=12),
         ),
+        ]),
     ]

@@ -4,6 +4,8 @@ import django.db.models.deletion
 import projects.core.models
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -12,6 +14,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterField(
             model_name='bucket',
             name='subject',
@@ -47,4 +50,5 @@ class Migration(migrations.Migration):
             name='public_id',
             field=models.UUIDField(default=projects.core.models.new_id, editable=False, help_text='The id in API responses and log lines, in place of the digest.', unique=True),
         ),
+        ]),
     ]

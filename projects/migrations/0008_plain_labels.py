@@ -5,6 +5,8 @@ import projects.core.search_languages
 import projects.models.projects
 from django.db import migrations, models
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -13,6 +15,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterField(
             model_name='project',
             name='bank_max_tokens',
@@ -103,4 +106,5 @@ class Migration(migrations.Migration):
             name='week_after_days',
             field=models.PositiveIntegerField(default=7, help_text='Days after which days can be merged into weeks.', validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(3650)], verbose_name='days before days are merged'),
         ),
+        ]),
     ]

@@ -2,6 +2,8 @@
 
 from django.db import migrations
 
+from projects.core.state_operations import StateOperations
+
 
 class Migration(migrations.Migration):
 
@@ -10,6 +12,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        StateOperations([
         migrations.AlterModelOptions(
             name='bucket',
             options={'ordering': ['subject'], 'verbose_name': 'rate limit', 'verbose_name_plural': 'rate limits'},
@@ -38,4 +41,5 @@ class Migration(migrations.Migration):
             name='token',
             options={'ordering': ['-created'], 'verbose_name': 'API token', 'verbose_name_plural': 'API tokens'},
         ),
+        ]),
     ]

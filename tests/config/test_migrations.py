@@ -3,7 +3,7 @@ what it has already applied.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -36,7 +36,10 @@ from django.db.migrations.operations import (
     SeparateDatabaseAndState,
 )
 from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
 from django.db.models import NOT_PROVIDED, Field
+
+from projects.core.state_operations import StateOperations
 
 OURS = ("config", "projects", "chat", "memory")
 UNLOCKED = (AddIndexConcurrently, AddConstraintNotValid)
@@ -50,6 +53,8 @@ HARMLESS = (
     RunPython,
     ValidateConstraint,
 )
+# Of which Django makes no SQL; `stored` compares the fields.
+STATE_ONLY = (AlterField, AlterModelOptions)
 
 # The migrations of releases: the SHA-256 of each file. A change of the data is a new migration.
 RELEASED = {
@@ -107,7 +112,7 @@ def since(loader: MigrationLoader) -> dict[str, Migration]:
 
 
 def stops_the_version_before(
-    operations: Iterable[Operation], before: dict[tuple[str, str], Field] | None = None
+    operations: Iterable[Operation], before: Mapping[tuple[str, str], Field] | None = None
 ) -> list[str]:
     """What in these would fail the version before, which serves while they run: it writes rows
     without the columns that it does not know, and reads those that it does. `before` has the
@@ -133,6 +138,10 @@ def stops_the_version_before(
             old = (before or {}).get((operation.model_name_lower, operation.name))
             if old is None or stored(old) != stored(operation.field):
                 problems.append(operation.describe())
+        elif isinstance(operation, StateOperations):
+            inner = operation.state_operations
+            problems += [it.describe() for it in inner if not isinstance(it, STATE_ONLY)]
+            problems += stops_the_version_before(inner, before)
         elif isinstance(operation, SeparateDatabaseAndState):
             problems += stops_the_version_before(operation.database_operations, before)
         elif not isinstance(operation, HARMLESS):
@@ -143,7 +152,9 @@ def stops_the_version_before(
 def stored(field: Field) -> tuple:
     """What the database knows of it: not its choices, and no texts for people."""
     _, path, arguments, options = field.deconstruct()
-    return path, arguments, {k: v for k, v in options.items() if k not in field.non_db_attrs}
+    kept = {k: v for k, v in options.items() if k not in field.non_db_attrs}
+    # The elements of an array are a field, too.
+    return path, arguments, {k: stored(v) if isinstance(v, Field) else v for k, v in kept.items()}
 
 
 def test_later_migrations_run_while_the_previous_version_serves():
@@ -171,6 +182,8 @@ def test_later_migrations_run_while_the_previous_version_serves():
         AddIndex("message", models.Index(fields=["role"], name="by_role")),
         RemoveIndex("message", "message_words"),
         AlterField("session", "title", models.CharField(max_length=10)),
+        StateOperations([AlterField("session", "title", models.CharField(max_length=10))]),
+        StateOperations([AddField("project", "colour", models.CharField(max_length=7, null=True))]),
     ],
     ids=lambda item: item.describe(),
 )
@@ -188,5 +201,17 @@ def test_harmless_operations_pass():
         AddField("project", "hue", models.IntegerField(db_default=0)),
         AddIndexConcurrently("message", models.Index(fields=["role"], name="by_role")),
         RemoveIndexConcurrently("message", "message_words"),
+        StateOperations([AlterModelOptions("session", {"verbose_name": "chat"})]),
     ]
     assert stops_the_version_before(harmless, before) == []
+
+
+def test_models_are_rendered_again_after_state_operations():
+    state = ProjectState()
+    CreateModel("Colour", [("id", models.BigAutoField(primary_key=True))]).state_forwards(
+        "projects", state
+    )
+    assert state.apps.get_model("projects", "Colour")._meta.verbose_name == "colour"
+    relabel = StateOperations([AlterModelOptions("Colour", {"verbose_name": "hue"})])
+    relabel.state_forwards("projects", state)
+    assert state.apps.get_model("projects", "Colour")._meta.verbose_name == "hue"

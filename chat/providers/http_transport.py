@@ -127,7 +127,11 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 
 
 class ResponseStream(httpx2.AsyncByteStream):
-    """The body of a response. Each chunk is everything that has arrived."""
+    """The body of a response. Each chunk is everything that has arrived.
+
+    While the caller uses a chunk, the process reads nothing from the connection. What arrives
+    meanwhile waits in the socket, and is received at once.
+    """
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -137,7 +141,14 @@ class ResponseStream(httpx2.AsyncByteStream):
         with translated_errors():
             try:
                 while chunk := await content.readany():
+                    connection = self._response.connection
+                    # None after the end, because another request may already use the connection.
+                    transport = connection.transport if connection else None
+                    if transport is not None:
+                        transport.pause_reading()
                     yield chunk
+                    if transport is not None:
+                        transport.resume_reading()
             except (aiohttp.ClientError, OSError):
                 # After an error, no public method returns what arrived before it.
                 if rest := content._read_nowait(-1):

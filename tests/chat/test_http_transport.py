@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from chat.providers.http_clients import LIMITS, new_http_client
 from chat.providers.http_transport import AiohttpTransport
@@ -119,6 +120,38 @@ def test_text_that_arrived_before_the_connection_broke_is_read():
     with pytest.raises(httpx2.RemoteProtocolError):
         asyncio.run(run())
     assert received == b"half"
+
+
+def test_while_a_chunk_is_used_nothing_is_read(monkeypatch):
+    received: list[bytes] = []
+    receive = ResponseHandler.data_received
+
+    def record(self: ResponseHandler, data: bytes) -> None:
+        received.append(data)
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", record)
+    is_written = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n-")
+        for number in range(10):
+            await asyncio.sleep(0.01)
+            writer.write(b"%d" % number)
+        is_written.set()
+
+    async def run() -> list[bytes]:
+        chunks = []
+        async with served(slow) as (client, url), client.stream("GET", url) as response:
+            async for chunk in response.aiter_raw():
+                chunks.append(chunk)
+                await is_written.wait()
+        return chunks
+
+    assert asyncio.run(run()) == [b"-", b"0123456789"]
+    # aiohttp itself passes on nothing when it resumes.
+    assert [data for data in received if data][1:] == [b"0123456789"]
 
 
 def test_a_server_that_is_silent_is_given_up():

@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
+
 from tests.bench.reply_costs import RATES, WORDS, Measure, in_groups
 from tests.load.model_server import speaker
 from tests.server import installed
@@ -61,10 +63,13 @@ def kind_of(path: Path) -> str:
     return re.sub(r"(-\d+)+$", "", path.stem)
 
 
-def read(folder: Path) -> dict[str, Counter[str]]:
+def read(folder: Path, processes: int) -> dict[str, Counter[str]]:
     """Let the processes write their stacks, and return nanoseconds by kind and stack."""
     (folder / "write").touch()
-    time.sleep(3)
+    asked_at = (folder / "write").stat().st_mtime
+    # On a busy machine, a process takes several seconds.
+    while sum(path.stat().st_mtime > asked_at for path in folder.glob("*.json")) < processes:
+        time.sleep(0.1)
     stacks: dict[str, Counter[str]] = {}
     for path in folder.glob("*.json"):
         stacks.setdefault(kind_of(path), Counter()).update(json.loads(path.read_text()))
@@ -102,12 +107,13 @@ def main(replies: int, functions: str) -> None:
                 return targets
 
             targets = asyncio.run(prepare())
-            before = read(folder)
+            processes = len(psutil.Process(whole.pid).children())
+            before = read(folder, processes)
             postgres = measure.stack.seconds()["PostgreSQL"]
             asyncio.run(in_groups(targets, replies, 10))
             time.sleep(4)
             postgres = measure.stack.seconds()["PostgreSQL"] - postgres
-            after = read(folder)
+            after = read(folder, processes)
     print(f"{postgres / replies * 1000:8.2f}  PostgreSQL, all processes")
     for kind, stacks in after.items():
         new = stacks - before.get(kind, Counter())

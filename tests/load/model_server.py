@@ -83,7 +83,8 @@ class Mouth(asyncio.Protocol):
         if not separator or len(body) < int(length or 0):
             return
         self._received = b""
-        if not json.loads(body).get("stream"):
+        # A request without a body is for the list of models. Its answer has none of them.
+        if not json.loads(body or b"{}").get("stream"):
             self._transport.write(self._lines.whole)
             return
         self._transport.write(STREAMED)

@@ -69,13 +69,16 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
-# Selects a message and its ancestors, up to a maximum number of messages.
+# Selects a message and its ancestors, up to a maximum number of messages. Messages are looked up by
+# id: without statistics, as in a new project, a planner might otherwise read all messages of the
+# project for each step.
 _UPWARD = """
     WITH RECURSIVE up (id, parent_id, step) AS (
-        SELECT id, parent_id, 1 FROM chat_message WHERE project_id = %s AND id = %s
+        SELECT id, parent_id, 1 FROM chat_message WHERE (project_id = %s) IS TRUE AND id = %s
         UNION ALL
         SELECT above.id, above.parent_id, up.step + 1
-        FROM up JOIN chat_message above ON above.project_id = %s AND above.id = up.parent_id
+        FROM up JOIN chat_message above ON above.id = up.parent_id
+            AND (above.project_id = %s) IS TRUE
         WHERE up.step < %s
     )
     SELECT id FROM up

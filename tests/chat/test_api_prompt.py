@@ -1,8 +1,9 @@
 """/api/v1/sessions/{id}/prompt/: the prompt of the next reply."""
 
 import pytest
+from django.db import connection, transaction
 
-from chat.conversations.messages import post_message
+from chat.conversations.messages import draft, post_message, post_messages
 from chat.models import Message, Session, Visibility
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,3 +82,12 @@ def test_a_long_past_costs_no_more_queries(api, owner, session, url, django_asse
     client = api(owner)
     with django_assert_max_num_queries(8):
         client.get(url, {"content": "Hello"})
+
+
+def test_a_path_is_followed_by_the_ids_of_messages(session, owner):
+    """Without statistics, another index would read all messages of the project for each step."""
+    [*_, last] = post_messages(session, [draft(f"Step {n}", author=owner) for n in range(60)])
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        plan = session.messages.path_to(session, last.pk, 60).explain()
+    assert plan.count("Index Scan using chat_message_pkey on") == 2

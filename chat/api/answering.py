@@ -24,6 +24,8 @@ from projects.api.idempotency import IdempotentResult
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.errors import ConflictError
 
+Known = Mapping[str, object]
+
 # The schema of a single event in a stream.
 EVENT = {
     "type": "object",
@@ -79,30 +81,42 @@ def check_open(session: Session) -> None:
         raise ConflictError("This session is closed. To continue, set its status to active.")
 
 
-def answer(request, message: Message, reply: Message) -> IdempotentResult:
-    """Generate `reply`. Respond with events if the client accepts them, else once complete."""
+def answer(
+    request, message: Message, reply: Message, known: Known = MappingProxyType({})
+) -> IdempotentResult:
+    """Generate `reply`. Respond with events if the client accepts them, else once complete.
+
+    `known` is what `known_of_new` returns.
+    """
     ids = {"message": message.pk, "reply": reply.pk}
     return IdempotentResult(
-        status.HTTP_201_CREATED, ids, partial(_generate, request, message, reply)
+        status.HTTP_201_CREATED, ids, partial(_generate, request, message, reply, known)
     )
 
 
-def answer_without_reply(request, message: Message, has_images: bool) -> IdempotentResult:
-    """Respond with a `message` that was just created without a reply. It has no reactions yet."""
-    relations = MessageRelations(message.pk, siblings_of(message), ())
-    known: dict[str, object] = {"relations": {message.pk: relations}}
-    if not has_images:
-        known["attachments"] = {message.pk: []}
+def answer_without_reply(request, message: Message, known: Known) -> IdempotentResult:
+    """Respond with a `message` that was just created without a reply."""
     ids = {"message": message.pk, "reply": None}
     respond = partial(_exchange, request, message, known=known)
     return IdempotentResult(status.HTTP_201_CREATED, ids, respond)
 
 
-def _generate(request, message: Message, reply: Message) -> HttpResponseBase:
+def known_of_new(message: Message, has_images: bool) -> Known:
+    """Return the context for the serializer of a message that was just created, and so has no
+    reactions yet.
+    """
+    relations = MessageRelations(message.pk, siblings_of(message), ())
+    known: dict[str, object] = {"relations": {message.pk: relations}}
+    if not has_images:
+        known["attachments"] = {message.pk: []}
+    return known
+
+
+def _generate(request, message: Message, reply: Message, known: Known) -> HttpResponseBase:
     if _wants_events(request):
         sse.start_reply(reply, Payer.of(request))
-        return _stream(request, reply, message)
-    return _exchange(request, message, sse.complete_reply(reply, Payer.of(request)))
+        return _stream(request, reply, message, known=known)
+    return _exchange(request, message, sse.complete_reply(reply, Payer.of(request)), known)
 
 
 def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase:
@@ -139,12 +153,16 @@ def resume_stream(request, reply: Message, message: Message | None = None) -> Ht
 
 
 def _stream(
-    request, reply: Message, message: Message | None, position: int | None = None
+    request,
+    reply: Message,
+    message: Message | None,
+    position: int | None = None,
+    known: Known = MappingProxyType({}),
 ) -> HttpResponseBase:
     grant = StreamGrant.for_request(request, reply.session)
 
     def render(message: Message) -> object:
-        return MessageSerializer(message, context={"reader": request.user}).data
+        return MessageSerializer(message, context={"reader": request.user, **known}).data
 
     return sse.event_stream(reply, grant, render, message, position=position)
 
@@ -158,7 +176,7 @@ def _exchange(
     request,
     message: Message,
     reply: Message | None = None,
-    known: Mapping[str, object] = MappingProxyType({}),
+    known: Known = MappingProxyType({}),
 ) -> Response:
     serializer = ExchangeSerializer(
         {"message": message, "reply": reply}, context={"reader": request.user, **known}

@@ -23,6 +23,7 @@ from chat.api.answering import (
     answer,
     answer_without_reply,
     check_open,
+    known_of_new,
     repeat_answer,
     resume_stream,
     session_for_posting,
@@ -111,12 +112,12 @@ class MessageListView(generics.ListAPIView):
         try:
             if not data["reply"]:
                 message = _record(session, request.user, images, **data)
-                return answer_without_reply(request, message, has_images=bool(images))
+                return answer_without_reply(request, message, known_of_new(message, bool(images)))
             limits.require_room(session.project, Payer.of(request))
             message, reply = messages.ask(session, data["content"], request.user, images)
         except ImageRejectedError as error:
             raise ValidationError({"attachments": [str(error)]}) from error
-        return answer(request, message, reply)
+        return answer(request, message, reply, known_of_new(message, bool(images)))
 
 
 def _record(

@@ -1,6 +1,7 @@
 """Write path for messages. Pages, REST, OpenAI, MCP and importers all create messages here."""
 
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -59,7 +60,8 @@ def ask(
     one of them cannot be claimed, raises ImageRejectedError and posts nothing.
     """
     message = draft(text, author=author)
-    with transaction.atomic():
+    # Without images, the transaction of `post_messages` is enough.
+    with transaction.atomic() if attachments else nullcontext():
         _, reply = post_messages(session, [message, pending_reply(session, message)])
         claim_uploads(message, attachments, author)
     return message, reply

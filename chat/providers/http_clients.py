@@ -97,13 +97,12 @@ class _RawCompletions(AsyncCompletions):
         return await super().create(messages=[], extra_body=body, **params)
 
 
-# The pause between two batches of a stream is PAUSE_S × the number of open streams in this process,
-# at most MAX_PAUSE_STREAMS. With one stream, it is shorter than the time between two tokens of an
-# ordinary model. With ten streams, each delivers text five times a second; with 25 or more, twice a
-# second. With ten streams, the web process spends 61 ms on a reply of 100 words; half of the pause
-# would add 9 ms.
+# The pause between two batches of a stream is PAUSE_S, and twice as much for each further stream of
+# this process. With one stream, it is shorter than the time between two tokens of an ordinary
+# model. With five streams in each of two processes, each delivers text five times a
+# second; with MAX_PAUSE_STREAMS or more, twice a second.
 PAUSE_S = 0.02
-MAX_PAUSE_STREAMS = 25
+MAX_PAUSE_STREAMS = 13
 # The keys of text in a delta. Servers use different names.
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
@@ -226,7 +225,8 @@ class BatchedEventStream(httpx2.AsyncByteStream):
                     for ready in self._not_passed_on(event):
                         yield ready.content + b"\n\n"
                 if pauses:
-                    await asyncio.sleep(PAUSE_S * min(len(_open_streams), MAX_PAUSE_STREAMS))
+                    streams = min(len(_open_streams), MAX_PAUSE_STREAMS)
+                    await asyncio.sleep(PAUSE_S * (2 * streams - 1))
         except httpx2.TransportError:
             for ready in self._not_passed_on(None):
                 yield ready.content + b"\n\n"

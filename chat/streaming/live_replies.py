@@ -39,7 +39,8 @@ class LiveReply:
     """A reply in progress: its text, reasoning and lookups so far, and an event that is set at each
     change. Only readers in this process see the reasoning, because it is not stored.
 
-    At the end, either `finished` or `failure` is set. If the reply was stopped, neither is set.
+    At the end, either `finished` or `failure` is set. If the reply was stopped, neither is set. If
+    this process has stored the reply, `stored` is the final message.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class LiveReply:
         self.stopped = False
         self.finished: Finished | None = None
         self.failure: ProviderError | None = None
+        self.stored: Message | None = None
         self.task: asyncio.Task[None] | None = None
         # Set at the next change, then replaced. To miss no change: get the event, read, then wait.
         self.changed = asyncio.Event()
@@ -95,7 +97,7 @@ async def start(
     """Begin to generate `reply` in this process. Returns at once."""
     live = _live[reply.pk] = LiveReply()
     events = generation.stream_reply(reply, lambda: live.stopped, options, payer)
-    live.task = _create_task(_collect(events, live, reply.pk))
+    live.task = _create_task(_collect(events, live, reply))
     admission.hand_over(live.task)
     watch = _create_task(_watch_stop_requests(reply.pk, live))
     live.task.add_done_callback(lambda task: watch.cancel())
@@ -121,17 +123,20 @@ def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 async def _collect(
-    events: AsyncIterator[ReplyEvent], live: LiveReply, reply_id: UUID | None = None
+    events: AsyncIterator[ReplyEvent], live: LiveReply, reply: Message | None = None
 ) -> None:
     try:
         async for event in events:
             live.add(event)
+        # Otherwise, another process has stored it.
+        if reply is not None and reply.is_final:
+            live.stored = reply
     except asyncio.CancelledError:
         if not live.stopped:
             raise
     finally:
-        if reply_id is not None:
-            _live.pop(reply_id, None)
+        if reply is not None:
+            _live.pop(reply.pk, None)
         live.finish()
 
 
@@ -155,13 +160,18 @@ async def stop(reply_id: UUID) -> None:
         live.stop()
 
 
+def find(reply_id: UUID) -> LiveReply | None:
+    """Return the reply if this process is generating it."""
+    return _live.get(reply_id)
+
+
 async def follow(reply_id: UUID, position: int = 0) -> AsyncIterator[FollowedEvent]:
     """Yield the lookups and the reasoning of a reply, and its text from the character `position`,
     until it is final.
 
     A slow reader gets fewer, longer pieces; nothing is queued.
     """
-    live = _live.get(reply_id)
+    live = find(reply_id)
     deltas = _follow_database(reply_id, position) if live is None else follow_live(live, position)
     async for delta in deltas:
         yield delta

@@ -190,6 +190,7 @@ async def _version_events(
 
 async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[bytes]:
     blocks = BlockSplitter()
+    live = live_replies.find(stream.reply)
     with get_poller().checking(stream.grant) as withdrawn:
         yield opening
         changes = live_replies.follow(stream.reply, stream.position)
@@ -213,7 +214,8 @@ async def _reply_events(stream: ReplyStream, opening: bytes) -> AsyncIterator[by
             error = {"detail": ACCESS_WITHDRAWN, "id": stream.reply, "reply": None}
             yield format_event("error", error)
         else:
-            yield await in_thread(_last_event, stream.reply, stream.render)
+            stored = None if live is None else live.stored
+            yield await in_thread(_last_event, stream.reply, stored, stream.render)
 
 
 async def with_pings(items: AsyncIterator[T], closed: asyncio.Event) -> AsyncIterator[T | None]:
@@ -247,8 +249,8 @@ def _make_reply_query(pk: UUID) -> QuerySet[Message]:
 _replies = PreparedObjects(_make_reply_query, UUID)
 
 
-def _last_event(reply_id: UUID, render: MessageRenderer) -> bytes:
-    [reply] = _replies(reply_id) or [None]
+def _last_event(reply_id: UUID, stored: Message | None, render: MessageRenderer) -> bytes:
+    reply = copy(stored) if stored is not None else next(iter(_replies(reply_id)), None)
     if reply is None:
         error = {"detail": "This reply was deleted.", "id": reply_id, "reply": None}
         return format_event("error", error, END)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn
@@ -38,7 +39,7 @@ from memory.recall import (
     recall,
 )
 from projects.core import token_counting
-from projects.core.database import PreparedQuery
+from projects.core.database import PreparedObjects, PreparedQuery
 
 # Limits in tokens. They do not depend on the size of the model's context.
 GIST_TOKENS = 500
@@ -249,18 +250,31 @@ def gists(turn: Turn) -> PromptSection | None:
     return memory_section("gists", GISTS_OPENING, (texts[index] for index in packed), items)
 
 
-def unseen_summaries(turn: Turn, ids: Iterable[UUID], sessions: Iterable[UUID]) -> QuerySet[Entry]:
+def unseen_summaries(turn: Turn, ids: Iterable[UUID], sessions: Iterable[UUID]) -> list[Entry]:
     """Return the summaries `ids` and the summaries of `sessions`, without those that are already in
     the prompt or that belong to this conversation.
     """
-    entries = Entry.objects.in_layers().filter(
-        Q(pk__in=list(ids)) | Q(session__in=list(sessions)),
-        project=turn.project.pk,
-        granularity=CONVERSATION,
-        withheld=False,
+    shown = list(turn.shown_ids)
+    return _unseen(turn.project.pk, turn.session.pk, list(ids), list(sessions), shown)
+
+
+def _make_unseen_query(
+    project: UUID, own: UUID, ids: list[UUID], sessions: list[UUID], shown: list[UUID]
+) -> QuerySet[Entry]:
+    # Arrays, because the SQL must not depend on the number of values.
+    found = RawSQL(
+        "(memory_entry.id = ANY(%s) OR memory_entry.session_id = ANY(%s)) "
+        "AND memory_entry.id <> ALL(%s)",
+        [ids, sessions, shown],
+        BooleanField(),
     )
-    unseen = entries.exclude(pk__in=list(turn.shown_ids)).exclude(session=turn.session.pk)
-    return unseen.select_related("session").order_by("-last_seq")
+    entries = Entry.objects.in_layers().filter(
+        found, project=project, granularity=CONVERSATION, withheld=False
+    )
+    return entries.exclude(session=own).select_related("session").order_by("-last_seq")
+
+
+_unseen = PreparedObjects(_make_unseen_query, UUID, UUID, list, list, list)
 
 
 @share(ceiling=0.15)

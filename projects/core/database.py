@@ -38,6 +38,7 @@ PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),
     int: lambda index: 2_000_000_011 + index,
+    list: lambda index: [uuid4()],
     datetime: lambda index: datetime(1, 2, 3, 4, 5, 6, 789, UTC) + timedelta(days=index),
 }
 

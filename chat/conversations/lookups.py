@@ -5,7 +5,7 @@ the model. If the model is out of credit or unavailable, the project's second mo
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -232,6 +232,8 @@ class Answer:
     account: Account
     store: Callable[[LookupLoop], None] = lambda loop: None
     loop: LookupLoop = field(init=False)
+    # None if the provider is not available. Then `stream` raises the reason.
+    provider: Provider | None = field(init=False, default=None)
 
     def prepare(self) -> "Answer":
         """Build the prompt. Raises `ProviderError` if the project may not use the model."""
@@ -239,7 +241,13 @@ class Answer:
         providers.require_allowed(self.turn.project, self.turn.model)
         options = session_options(self.turn.session, self.options)
         self.loop = LookupLoop.begin(self.turn, options, self.store)
+        self.provider = None
+        with suppress(ProviderError):
+            self.provider = self._find_provider()
         return self
+
+    def _find_provider(self) -> Provider:
+        return providers.get_provider(self.loop.prompt.model, self.kind, self.account)
 
     async def stream(self) -> AsyncIterator[Delta | Thought | LookupsChanged | Finished]:
         """Yield the events of `LookupLoop.stream`. No database connection is held meanwhile.
@@ -260,8 +268,8 @@ class Answer:
                 yield event
 
     async def _events(self) -> AsyncIterator[Any]:
-        model = self.loop.prompt.model
-        provider = await in_thread(providers.get_provider, model, self.kind, self.account)
+        if (provider := self.provider) is None:
+            provider = await in_thread(self._find_provider)
         async for event in self.loop.stream(provider):
             yield event
 

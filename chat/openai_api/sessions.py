@@ -84,12 +84,11 @@ def continue_session(
 ) -> Message | None:
     """Store the new messages of a request in the session `key`, and return the pending reply.
 
-    The session is created if it does not exist. Returns None if the request does not continue the
-    session. Older messages that the session does not contain are stored too, but are not
-    remembered. Raises `InvalidInputError` if the session is closed.
+    Call it if `match_request` matches. It checks again, now that the session is locked, and returns
+    None if this has changed. The session is created if it does not exist. Older messages that the
+    session does not contain are stored too, but are not remembered. Raises `InvalidInputError` if
+    the session is closed.
     """
-    if match_request(key.find_session(), transcript, loaded) is None:
-        return None
     session = _get_or_create_locked(key)
     if session.status == SessionStatus.CLOSED:
         raise InvalidInputError(_("This chat is closed."), code="session_closed")

@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chat.models import Message, Role
+from chat.models import Message, Role, Session
 from chat.openai_api import responses, schemas, sessions, stateless
 from chat.openai_api.errors import to_openai_response
 from chat.openai_api.images import ImageLoader
@@ -106,7 +106,7 @@ class ChatCompletionView(OpenAIView):
         options = schemas.reply_options(params, transcript.system, model)
         _check_system_length(transcript.system, model)
         images = ImageLoader()
-        reply = _begin_stored_reply(key, transcript.messages, images) if key else None
+        reply = _begin_stored_reply(key, session, transcript.messages, images) if key else None
         envelope = ResponseEnvelope.create(
             reply.pk.hex if reply else uuid4().hex,
             project.slug,
@@ -116,7 +116,7 @@ class ChatCompletionView(OpenAIView):
             starting = live_replies.start(reply, Payer.of(request), options)
         else:
             starting = _start_stateless_reply(
-                request, project, key, transcript.messages, images, options
+                request, project, session, transcript.messages, images, options
             )
         # Release the connections, because the reply may take minutes.
         connections.close_all()
@@ -131,14 +131,17 @@ class ChatCompletionView(OpenAIView):
 
 
 def _begin_stored_reply(
-    key: SessionKey, transcript: Sequence[TranscriptMessage], images: ImageLoader
+    key: SessionKey,
+    session: Session | None,
+    transcript: Sequence[TranscriptMessage],
+    images: ImageLoader,
 ) -> Message | None:
     """Return the pending reply in the session, or None if the request does not continue it."""
     if not transcript or transcript[-1].role not in (Role.USER, Role.TOOL):
         return None
     last = transcript[-1]
     images.load(last.images)
-    match = sessions.match_request(key.find_session(), transcript, images.loaded)
+    match = sessions.match_request(session, transcript, images.loaded)
     if match is None:
         return None
     if not (last.text.strip() or last.images or last.tool_call_id):
@@ -152,14 +155,13 @@ def _begin_stored_reply(
 def _start_stateless_reply(
     request,
     project: Project,
-    key: SessionKey | None,
+    session: Session | None,
     transcript: Sequence[TranscriptMessage],
     images: ImageLoader,
     options: ReplyOptions,
 ) -> StartingReply:
     urls = [url for message in transcript for url in message.images]
     images.load(urls[-history.MAX_IMAGES :])
-    session = key.find_session() if key else None
     turn = stateless.stateless_turn(
         project, request.user, transcript, images.loaded, options.system, session
     )

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import post_message
 from chat.conversations.sessions import delete_session
@@ -38,6 +39,15 @@ def test_a_conversation_may_be_deleted_any_number_of_times(project, owner):
         delete_session(reply.session)
     assert key.find_session() is None
     assert Session.objects.count() == 3
+
+
+@pytest.mark.django_db
+def test_the_stored_path_is_read_once(project, owner):
+    key = SessionKey(project, owner, "crew")
+    continue_session(key, ask("Hello"), {})
+    with CaptureQueriesContext(connection) as queries:
+        continue_session(key, ask("And then?"), {})
+    assert sum("RECURSIVE" in query["sql"] for query in queries) == 1
 
 
 @pytest.mark.django_db

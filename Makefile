@@ -98,6 +98,10 @@ sbom: $(VENV)/.installed-dev
 	@cat requirements.txt requirements-demo.txt deploy/requirements-s3.txt \
 	  | $(BIN)/python -W ignore::UserWarning -m cyclonedx_py requirements --pyproject pyproject.toml \
 	    --output-reproducible --output-file $(SBOM) -
+	@$(BIN)/python -c 'import json, pathlib, sys, config; \
+	  path = pathlib.Path(sys.argv[1]); sbom = json.loads(path.read_text()); \
+	  sbom["metadata"]["component"]["version"] = config.__version__; \
+	  path.write_text(json.dumps(sbom, indent=2))' $(SBOM)
 	@echo "It is in $(SBOM)"
 
 # Wheel and source archive, and the wheel of the demo model, into dist/. The same commit gives the

@@ -30,8 +30,8 @@ OF_MEMORY = 0.5
 # What a session is, and a project's day: ten people with thirty questions each.
 SESSION = 20
 PROJECT = 600
-# The words of processes' command lines, by the part that they are.
-PARTS = {"web": "uvicorn", "workers": "worker", "beat": "beat"}
+# The parts of `up` by the beginnings of their processes' names. Beat runs in a worker.
+PARTS = {"strata-web": "web", "strata-worker": "workers", "strata-heavy": "workers"}
 
 
 @pytest.fixture
@@ -51,9 +51,8 @@ def spent(strata: Whole) -> dict[str, float]:
     postmaster = int((strata.data_dir / "postgres/postmaster.pid").read_text().split("\n")[0])
     usage = {"database": sum(map(_seconds, _family(psutil.Process(postmaster))))}
     for child in psutil.Process(strata.pid).children():
-        command = " ".join(child.cmdline())
-        for part, word in PARTS.items():
-            if f" {word}" in command:
+        for beginning, part in PARTS.items():
+            if child.name().startswith(beginning):
                 usage[part] = usage.get(part, 0) + sum(map(_seconds, _family(child)))
     return usage
 

@@ -13,6 +13,8 @@ from django.conf import settings
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from config import __version__
+
 ROOT = Path(settings.BASE_DIR)
 DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = DECLARED["project"]["dependencies"]
@@ -132,6 +134,7 @@ def test_the_sbom_lists_every_installed_package(tmp_path):
     )
     sbom = json.loads(written.read_text())
     assert sbom["bomFormat"] == "CycloneDX"
+    assert sbom["metadata"]["component"]["version"] == __version__
     listed = {canonicalize_name(component["name"]): component for component in sbom["components"]}
     packages = runtime_packages()
     assert {name: listed[name]["version"] for name in packages} == packages

@@ -12,11 +12,22 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+# Without those that also name what was removed, and the one of tests, which has a test of its own.
+CURRENT = [
+    page
+    for page in PAGES
+    if page.name not in ("CHANGELOG.md", "SECURITY.md") and page.parent.name != "changes"
+]
 # Not the name of a container, and not the folder of the chart.
 COMMAND = re.compile(
     r"(?:^|[\s(])(?:strata|(?:\S*python )?(?:\S*/)?manage\.py) (?!strata |deploy/)([a-z_]+)(.*)"
 )
 TARGET = re.compile(r"(?:^|&& )make ([a-z]+)")
+PATH = re.compile(
+    r"(?<![\w/.…:-])(?:\.venv/bin|tests|deploy|config|projects|chat|memory|docs)/[\w./-]*\w"
+)
+# Files that the reader writes.
+WRITTEN = re.compile(r"deploy/docker/\.env|.*(?:NAME|VERSION).*")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -52,6 +63,13 @@ def test_a_command_exists_with_its_options(page):
             # Up to where another program begins.
             own = re.split(r"[|;&]", rest)[0]
             assert set(OPTION.findall(own)) <= options(name), code
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_path_that_a_page_names_exists(page):
+    for code in shown(page.read_text()):
+        for path in PATH.findall(code):
+            assert (ROOT / path).exists() or WRITTEN.fullmatch(path), code
 
 
 def test_commands_are_found():

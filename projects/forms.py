@@ -123,7 +123,7 @@ class ProjectForm(forms.ModelForm):
         widget=forms.Textarea(attrs={"rows": 3, "data-autogrow": ""}),
     )
     indexed_roles = forms.MultipleChoiceField(
-        label=_("Search finds messages of"),
+        label=_("Search messages from"),
         choices=IndexedRole.choices,
         widget=forms.CheckboxSelectMultiple,
     )

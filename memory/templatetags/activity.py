@@ -86,7 +86,7 @@ SENTENCES: Mapping[str, Any] = {
     ActivityVerb.MEMBER_ADDED: gettext_lazy("%(who)s added a member: %(whom)s"),
     ActivityVerb.MEMBER_REMOVED: gettext_lazy("%(who)s removed a member: %(whom)s"),
     ActivityVerb.ROLE_CHANGED: gettext_lazy("%(who)s changed a role: %(whom)s"),
-    ActivityVerb.INVITED: gettext_lazy("%(who)s invited somebody: %(whom)s"),
+    ActivityVerb.INVITED: gettext_lazy("%(who)s invited someone: %(whom)s"),
     ActivityVerb.IMPORTED: gettext_lazy("%(who)s imported %(what)s"),
     ActivityVerb.FILE_ADDED: gettext_lazy("%(who)s added a file"),
     ActivityVerb.JOINED: gettext_lazy("%(who)s joined by invitation: %(whom)s"),

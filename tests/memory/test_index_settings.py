@@ -69,7 +69,7 @@ def test_only_a_change_is_indexed_again(project, owner):
 def test_an_owner_changes_them_on_the_memory_tab(client, project, owner):
     client.force_login(owner)
     page = client.get("/projects/billing/settings/").content.decode()
-    assert "Search finds messages of" in page
+    assert "Search messages from" in page
     tab = client.get("/projects/billing/settings/").context["setting_forms"]["memory"]
     posted = {f"initial-{name}": value for name, value in tab.initial.items() if value is not None}
     posted |= {name: value for name, value in tab.initial.items() if value not in (None, False)}

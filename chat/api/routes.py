@@ -22,6 +22,7 @@ urlpatterns = [
     path("sessions/<uuid:pk>/restore/", sessions.RestoreView.as_view(), name="api-restore"),
     path("sessions/<uuid:pk>/close/", sessions.CloseView.as_view(), name="api-close"),
     path("sessions/<uuid:pk>/clear/", sessions.ClearView.as_view(), name="api-clear"),
+    path("sessions/<uuid:pk>/share/", sessions.ShareView.as_view(), name="api-share"),
     path("sessions/<uuid:pk>/fork/", sessions.ForkView.as_view(), name="api-fork"),
     path("sessions/<uuid:pk>/prompt/", sessions.PromptView.as_view(), name="api-prompt"),
     path("sessions/<uuid:pk>/export/", sessions.ExportView.as_view(), name="api-session-export"),

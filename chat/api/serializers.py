@@ -269,6 +269,12 @@ class EmojiSerializer(serializers.Serializer):
     emoji = serializers.CharField(max_length=MAX_EMOJI_CHARS)
 
 
+class ShareLinkSerializer(serializers.Serializer):
+    url = serializers.URLField(
+        help_text="The page of the conversation, for members of its project."
+    )
+
+
 class ForkSerializer(serializers.Serializer):
     """`message` is the last message to copy. Default: the last message of the active path."""
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404
+from django.urls import reverse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -18,13 +19,15 @@ from rest_framework.views import APIView
 from chat import permissions
 from chat.api.answering import check_is_chat
 from chat.api.prompts import PromptSerializer
-from chat.api.serializers import ForkSerializer, SessionSerializer
+from chat.api.serializers import ForkSerializer, SessionSerializer, ShareLinkSerializer
 from chat.conversations import edits
 from chat.conversations.search import MAX_QUERY_CHARS, search_sessions
 from chat.conversations.sessions import (
     MAX_TAG_CHARS,
     delete_session,
     restore_session,
+    share,
+    unshare,
     update_session,
     with_list_columns,
 )
@@ -175,6 +178,26 @@ class ClearView(APIView):
         session = permissions.session_for_managing(request.user, pk, request.auth)
         edits.clear(session)
         return session_response(session)
+
+
+class ShareView(APIView):
+    """The share link of a conversation. Every member of the project can read the conversation with
+    it, even if it is private.
+    """
+
+    @extend_schema(request=None, responses=ShareLinkSerializer)
+    def post(self, request, pk) -> Response:
+        """Create the link, or return the link that exists."""
+        session = permissions.session_for_managing(request.user, pk, request.auth)
+        key = share(permissions.require_chat(session))
+        path = reverse("shared-chat", args=[session.project.slug, key])
+        return Response({"url": request.build_absolute_uri(path)})
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request, pk) -> Response:
+        """Revoke the link."""
+        unshare(permissions.session_for_managing(request.user, pk, request.auth))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class ForkView(APIView):

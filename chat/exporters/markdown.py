@@ -1,4 +1,4 @@
-"""Exports the active path as Markdown for reading: speakers, times and texts."""
+"""Exports the active path as Markdown for reading: tags, speakers, times and texts."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -20,6 +20,8 @@ STATUS_NOTES = {
 
 def render(session: Session) -> Iterator[str]:
     yield f"# {_one_line(session.label)}\n\n{_one_line(session.project.name)}\n"
+    if session.tags:
+        yield f"\nTags: {', '.join(session.tags)}\n"
     for message in iter_active_path(session):
         heading = f"{_one_line(message.speaker)} · {_time(message.created_at, session)}"
         yield f"\n## {heading}\n\n{_body(message, session)}\n"

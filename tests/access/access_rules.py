@@ -88,6 +88,7 @@ API = {
     "api-restore": write(values={"pk": "deleted_session"}),
     "api-close": write(),
     "api-clear": write(),
+    "api-share": Door({"POST": WRITERS, "DELETE": WRITERS}),
     "api-fork": write(),
     "api-prompt": read(),
     "api-session-export": read(),

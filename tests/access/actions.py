@@ -78,6 +78,7 @@ ACTIONS = [
     do("message-react", "api-reactions"),
     do("message-choose", "api-choose"),
     do("message-fork", "api-fork"),
+    do("session-share", "api-share"),
     see("message-revisions", "api-revisions"),
     see("message-regenerate", "api-message"),
     do("message-regenerate", "api-regenerate"),
@@ -159,7 +160,6 @@ ACTIONS = [
 # Pages of the browser's own: what it begins with. So are those of accounts: who sits before it.
 OF_THE_BROWSER = {
     "server-costs",
-    "session-share",
     "shared-chat",
     "set_language",
     "welcome",

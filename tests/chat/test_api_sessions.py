@@ -294,3 +294,16 @@ def test_searching_takes_the_same_queries_for_many(api, owner, project, django_a
     client = api(owner)
     with django_assert_num_queries(3):
         assert len(client.get(URL, {"q": "cutover"}).json()["results"]) == 10
+
+
+def test_members_read_a_private_chat_by_its_link_until_it_is_revoked(
+    api, client, editor, viewer, private
+):
+    url = f"{session_url(private)}share/"
+    assert api(viewer).post(url).status_code == 404
+    link = api(editor).post(url).json()["url"]
+    assert api(editor).post(url).json() == {"url": link}
+    client.force_login(viewer)
+    assert client.get(link).status_code == 200
+    assert api(editor).delete(url).status_code == 204
+    assert client.get(link).status_code == 404

@@ -114,6 +114,14 @@ def test_markdown_reads_as_the_page_does(talk):
 
 
 @pytest.mark.django_db
+def test_markdown_lists_the_tags(session):
+    assert "Tags:" not in exported(session, "markdown").decode()
+    session.tags = ["billing", "release"]
+    session.save()
+    assert "\nTags: billing, release\n" in exported(session, "markdown").decode()
+
+
+@pytest.mark.django_db
 def test_markdown_says_how_a_reply_ended(session):
     post_message(session, "So", role=Role.ASSISTANT, status=Status.STOPPED)
     post_message(session, "", role=Role.ASSISTANT, status=Status.FAILED, error="No\nanswer.")

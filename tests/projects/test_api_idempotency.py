@@ -35,6 +35,7 @@ EXEMPT = {
     "api-reactions": "each user gives each emoji once",
     "api-restore": "takes a deletion back: creates nothing",
     "api-saved-prompts": "a prompt of the same name is replaced",
+    "api-share": "a chat has one share link",
     "api-stop": "stops: creates nothing",
     "api-summarize": "what is summarised is not summarised again",
 }

@@ -10,7 +10,8 @@ from chat import providers
 from chat.models import ModelProvider, ProviderKind, ReasoningEffort, Session
 from chat.models.providers import validate_provider_name
 from chat.providers import catalogue, discovery
-from chat.providers.catalogue import DEMO
+from chat.providers.catalogue import DEMO, KnownModel
+from projects.forms import SearchableSelect
 from projects.models import Project
 from projects.models.server import EXTRACTIVE, ServerModels, save_defaults
 
@@ -95,8 +96,10 @@ class ProviderForm(forms.Form):
 class ServerModelsForm(forms.Form):
     """The models of projects that do not choose a model."""
 
-    chat_model = forms.ChoiceField(label=_("Chat model"), required=False)
-    system_model = forms.ChoiceField(label=_("Model for summaries"), required=False)
+    chat_model = forms.ChoiceField(label=_("Chat model"), required=False, widget=SearchableSelect)
+    system_model = forms.ChoiceField(
+        label=_("Model for summaries"), required=False, widget=SearchableSelect
+    )
 
     def __init__(self, data: Any = None) -> None:
         row = ServerModels.objects.first() or ServerModels()
@@ -126,7 +129,7 @@ class ProjectModelsForm(forms.Form):
     allowed_models = forms.MultipleChoiceField(
         label=_("Allowed models"), required=False, widget=forms.CheckboxSelectMultiple
     )
-    chat_model = forms.ChoiceField(label=_("Chat model"), required=False)
+    chat_model = forms.ChoiceField(label=_("Chat model"), required=False, widget=SearchableSelect)
 
     def __init__(self, project: Project, data: Any = None) -> None:
         stored = {"allowed_models": project.allowed_models, "chat_model": project.chat_model}
@@ -158,10 +161,16 @@ class ProjectModelsForm(forms.Form):
         self.project.save(update_fields=["allowed_models", "chat_model"])
 
 
-class SessionModelForm(forms.ModelForm):
-    """The model of a chat, with its temperature and effort where the models have them."""
+def _has_effort(model: KnownModel) -> bool:
+    return model.reasoning is not False and model.name != DEMO
 
-    chat_model = forms.ChoiceField(label=_("Model"), required=False)
+
+class SessionModelForm(forms.ModelForm):
+    """The model of a chat, with its temperature and effort if the model has them. A new chat has
+    both if any model has them.
+    """
+
+    chat_model = forms.ChoiceField(label=_("Model"), required=False, widget=SearchableSelect)
     temperature = forms.FloatField(
         label=_("Temperature"),
         required=False,
@@ -184,14 +193,29 @@ class SessionModelForm(forms.ModelForm):
         assert isinstance(field, forms.ChoiceField)
         default = _("Project: %(name)s") % {"name": session.project.chat_model_name}
         field.choices = catalogue.select_choices(models, session.chat_model, default=default)
-        model = models.get(session.chat_model_name)
+        self.models = models
+        offered = models.values() if session._state.adding else [self._model(session.chat_model)]
         effort = self.fields["reasoning_effort"]
         assert isinstance(effort, forms.ChoiceField)
         effort.choices = [("", _("Default")), *ReasoningEffort.choices]
-        if model and not model.temperature:
+        if not any(model.temperature for model in offered):
             del self.fields["temperature"]
-        if model and model.reasoning is False or session.chat_model_name == DEMO:
+        if not any(_has_effort(model) for model in offered):
             del self.fields["reasoning_effort"]
+
+    def _model(self, name: str) -> KnownModel:
+        name = name or self.instance.project.chat_model_name
+        return self.models.get(name, KnownModel(name))
+
+    def clean(self) -> dict[str, Any]:
+        """Drop the settings that the chosen model does not have."""
+        data = super().clean() or self.cleaned_data
+        model = self._model(data.get("chat_model", ""))
+        if not model.temperature and "temperature" in data:
+            data["temperature"] = None
+        if not _has_effort(model) and "reasoning_effort" in data:
+            data["reasoning_effort"] = ""
+        return data
 
     def changes(self) -> dict[str, Any]:
         """Return the changed settings, for `conversations.sessions.update_session`."""
@@ -212,7 +236,7 @@ class RegenerateForm(forms.Form):
         default = _("Chat: %(name)s") % {"name": self.session.chat_model_name}
         models = catalogue.models_for(self.session.project)
         choices = catalogue.select_choices(models, "", default=default)
-        self.fields["model"].widget = forms.Select(choices=choices)
+        self.fields["model"].widget = SearchableSelect(choices=choices)
 
     def clean_model(self) -> str:
         name = str(self.cleaned_data["model"])

@@ -9,6 +9,8 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
@@ -19,6 +21,25 @@ from projects.models.invitations import MAX_USES
 from projects.models.projects import MODEL_FIELDS, IndexedRole, project_models
 from projects.models.tokens import SCOPES
 from projects.permissions import projects_for
+
+
+class SearchableSelect(forms.Select):
+    """A select with a search field above it if it has many options. `option-search.js` filters the
+    options; without JavaScript the search field is hidden.
+    """
+
+    MIN_OPTIONS = 20
+
+    def render(self, name, value, attrs=None, renderer=None) -> SafeString:
+        select = super().render(name, value, attrs, renderer)
+        if select.count("<option") < self.MIN_OPTIONS:
+            return select
+        return format_html(
+            '<input type="search" class="option-search" data-option-search autocomplete="off"'
+            ' placeholder="{0}" aria-label="{0}">{1}',
+            _("Search this list"),
+            select,
+        )
 
 
 def language_select() -> forms.Select:
@@ -74,12 +95,12 @@ def timezones_by_region() -> dict[str, list[tuple[str, str]]]:
     return regions
 
 
-def timezone_select(current: str) -> forms.Select:
+def timezone_select(current: str) -> SearchableSelect:
     """Return a select of the time zones. `current` is included even if its name is obsolete."""
     regions = timezones_by_region()
     listed = {name for places in regions.values() for name, _place in places}
     first = [(name, name) for name in dict.fromkeys(["UTC", current]) if name not in listed]
-    return forms.Select(choices=[*first, *regions.items()])
+    return SearchableSelect(choices=[*first, *regions.items()])
 
 
 class PairLinesField(forms.CharField):
@@ -200,8 +221,8 @@ class ProjectForm(forms.ModelForm):
         for field in self.fields.values():
             field.show_hidden_initial = not isinstance(field, forms.MultipleChoiceField)
 
-    def _model_select(self, name: str, models: Any) -> forms.Select:
-        return forms.Select(
+    def _model_select(self, name: str, models: Any) -> SearchableSelect:
+        return SearchableSelect(
             choices=project_models().select_choices(
                 models,
                 getattr(self.instance, name),

@@ -27,6 +27,7 @@ from chat.forms import (
     SessionForm,
 )
 from chat.links import latest_url, message_url, session_url
+from chat.model_forms import SessionModelForm
 from chat.models import Message, Session, SessionStatus
 from chat.prompt.preview import preview
 from chat.providers import limits
@@ -69,21 +70,22 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("project", slug)
     project = project_for_writing(request.user, slug)
     form = NewChatForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _render_project(request, membership(request.user, slug), form, status=400)
+    chat_session = Session(project=project, creator_id=request.user.pk)
+    model_form = SessionModelForm(request.POST, instance=chat_session)
+    if not (form.is_valid() and model_form.is_valid()):
+        member = membership(request.user, slug)
+        return _render_project(request, member, form, model_form, status=400)
     limits.require_room(project, Payer.of(request))
     try:
         with transaction.atomic():
-            chat_session = Session.objects.create(
-                project=project,
-                creator_id=request.user.pk,
-                visibility=form.cleaned_data["visibility"],
-                remembered=not form.cleaned_data["unremembered"],
-            )
+            chat_session.visibility = form.cleaned_data["visibility"]
+            chat_session.remembered = not form.cleaned_data["unremembered"]
+            chat_session.save()
             _message, reply = form.post(chat_session, request.user)
     except attachments.ImageRejectedError as error:
         form.add_error("images", str(error))
-        return _render_project(request, membership(request.user, slug), form, status=400)
+        member = membership(request.user, slug)
+        return _render_project(request, member, form, model_form, status=400)
     sse.start_reply(reply, Payer.of(request))
     return redirect(latest_url(chat_session))
 
@@ -237,7 +239,11 @@ def _render_confirmation(request: HttpRequest, chat_session: Session, what: str)
 
 
 def _render_project(
-    request: HttpRequest, member: Membership, form: NewChatForm, status: int = 200
+    request: HttpRequest,
+    member: Membership,
+    form: NewChatForm,
+    model_form: SessionModelForm | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
     archived = "archived" in request.GET
@@ -252,6 +258,9 @@ def _render_project(
     ordered = listed.select_related("creator").order_by("-pinned", "-last_activity_at", "-id")
     page = Paginator(ordered, CHATS_PER_PAGE).get_page(request.GET.get("page"))
     excerpts = search.excerpts(page, query) if query else {}
+    is_start = page.number == 1 and not (query or archived or tag)
+    if is_start and member.may_write and model_form is None:
+        model_form = SessionModelForm(instance=Session(project=member.project))
     # The chat that was deleted last in this browser; None if it cannot be restored any more.
     just_deleted = None
     if deleted := request.session.get(JUST_DELETED):
@@ -274,6 +283,8 @@ def _render_project(
         "tags": search.used_tags(chats.filter(archived_at__isnull=not archived)),
         "any_archived": chats.filter(archived_at__isnull=False).exists(),
         "form": form,
+        "is_start": is_start,
+        "model_form": model_form,
         "just_deleted": just_deleted,
         "just_changed": last_result(request, member.project),
     }

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from chat.providers import catalogue, discovery
 from memory import demo
 from memory.tasks import make_demo
+from projects.forms import SearchableSelect
 from projects.models import Project, validate_model_name
 from projects.models.server import default_chat_model
 from projects.services import create_project
@@ -26,7 +27,7 @@ OTHER = "other"
 class WelcomeForm(forms.ModelForm):
     """The first project and its chat model. An empty choice means the server's default model."""
 
-    model = forms.ChoiceField(label=_("Model"), required=False)
+    model = forms.ChoiceField(label=_("Model"), required=False, widget=SearchableSelect)
     other = forms.CharField(
         label=_("Model name"),
         required=False,

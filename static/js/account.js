@@ -1,3 +1,4 @@
 // Entry module of the account and sign-in pages.
 import "./drafts.js";
+import "./option-search.js";
 import "./passkeys.js";

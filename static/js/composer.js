@@ -44,6 +44,11 @@ export function initComposer(form) {
     // Back shows the page as it was, with a text that was sent since.
     if (persisted) box.value = draft.text();
   });
+  const modelName = form.querySelector("[data-model-name]");
+  const projectModel = modelName?.textContent;
+  modelName?.closest("details").addEventListener("change", ({ target }) => {
+    if (target.name === "chat_model") modelName.textContent = target.value || projectModel;
+  });
   autogrow(box);
   // Text from the server or typed while the page loaded is newer than the draft.
   if (!box.value) box.value = draft.text();

@@ -14,6 +14,7 @@ import "./live-updates.js";
 import "./local-times.js";
 import "./message-actions.js";
 import "./older-chats.js";
+import "./option-search.js";
 import "./polling.js";
 import "./remember.js";
 import "./replies.js";

@@ -293,6 +293,42 @@ def test_the_page_of_a_chats_model_offers_what_the_model_has(visitor, session):
     assert visitor.post(url, {"chat_model": "", "temperature": "3"}).status_code == 400
 
 
+@pytest.fixture
+def lab(db) -> list[str]:
+    """More models than a select shows without a search field; their names."""
+    names = ["plain", "deep", *(f"model-{number}" for number in range(20))]
+    extra = {"plain": {"reasoning": False}, "deep": {"temperature": False}}
+    items = [{"name": name} | extra.get(name, {}) for name in names]
+    ModelProvider.objects.create(name="lab", kind="compatible", encrypted_key="x", catalogue=items)
+    return [f"lab:{name}" for name in names]
+
+
+def test_a_new_chat_begins_with_the_chosen_model(visitor, project, lab, scripted):
+    page = visitor.get("/projects/billing/").content.decode()
+    assert all(f'value="{name}"' in page for name in lab)
+    assert "data-option-search" in page
+    url = reverse("session-new", args=["billing"])
+    choice = {"content": "Good morning", "temperature": "0.3", "reasoning_effort": "high"}
+    for name, settings in (
+        ("lab:plain", (0.3, "")),
+        ("lab:deep", (None, "high")),
+        ("lab:model-7", (0.3, "high")),
+        ("", (0.3, "high")),
+    ):
+        assert visitor.post(url, choice | {"chat_model": name}).status_code == 302
+        chat = Session.objects.latest("created_at")
+        assert (chat.chat_model, (chat.temperature, chat.reasoning_effort)) == (name, settings)
+
+
+def test_a_new_chat_with_an_unknown_model_is_refused(visitor, project, lab, scripted):
+    url = reverse("session-new", args=["billing"])
+    response = visitor.post(url, {"content": "Good morning", "chat_model": "lab:unknown"})
+    assert response.status_code == 400
+    page = response.content.decode()
+    assert "Good morning" in page and 'id="id_chat_model_error"' in page
+    assert not Session.objects.exists()
+
+
 def test_a_reply_is_regenerated_with_a_chosen_model(visitor, client, session, scripted):
     first = ask(client, session)
     url = reverse("message-regenerate", args=[first["id"]])

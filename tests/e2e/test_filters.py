@@ -41,3 +41,17 @@ def test_open_filters_fit_the_smallest_telephone(page: Page, demo):
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("Person: Ines")).to_be_visible()
     assert page.evaluate("document.querySelector('.scroll').scrollWidth") <= SMALLEST["width"]
+
+
+def test_a_long_list_is_searched(page, begin):
+    begin(page)
+    page.goto(f"{page.url.rstrip('/')}/settings/")
+    search, zones = page.get_by_label("Search this list").first, page.get_by_label("Time zone")
+    count = zones.locator("option").count()
+    search.fill("vienn")
+    expect(zones.locator("option")).to_have_text(["UTC", "Vienna"])
+    search.press("Enter")
+    expect(zones).to_have_value("Europe/Vienna")
+    expect(zones.locator("option")).to_have_count(count)
+    page.get_by_role("button", name="Save").first.click()
+    expect(zones).to_have_value("Europe/Vienna")

@@ -40,7 +40,7 @@ QUERIES = {
     "message-revisions": 7,
     "notes": 6,
     "overview": 24,
-    "project": 18,
+    "project": 19,
     "project-settings": 12,
     "projects": 5,
     "session": 14,

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from tests.e2e.pages import addresses
 
@@ -18,7 +18,25 @@ WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 THEMES = {"light": WCAG, "dark": ["color-contrast", "link-in-text-block"]}
 PICTURES = os.environ.get("STRATA_SCREENSHOTS", "")
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+WINDOW = {"width": 1280, "height": 800}
 SMALLEST = {"width": 320, "height": 568}
+# A window of 1280 by 800 pixels, enlarged to 200 %.
+ENLARGED = {"width": 640, "height": 400}
+# Times the size of all text, in a window of normal size.
+LARGER_TEXT = "200%"
+
+
+# Buttons and links of the page's head and composer whose middle shows something else.
+COVERED = """() => [...document.querySelectorAll(".bar *, .composer *")]
+    .filter((one) => one.matches("a, button, select") && one.checkVisibility())
+    .filter((one) => {
+        const { left, top, width, height } = one.getBoundingClientRect();
+        const [x, y] = [left + width / 2, top + height / 2];
+        if (x < 0 || x > innerWidth) return true;
+        const seen = document.elementFromPoint(x, y);
+        return seen && !one.contains(seen) && !seen.contains(one);
+    })
+    .map((one) => `${one.outerHTML.slice(0, 100)} is covered`)"""
 
 
 @pytest.fixture
@@ -52,22 +70,29 @@ def test_no_page_shuts_anybody_out(open_page, sign_in, paths):
             if PICTURES:
                 _draw(page, f"{name}-{theme}")
             problems += [f"{name}, {theme}: {wrong}" for wrong in violations(page, rules)]
-        problems += [f"{name}, narrow: {wrong}" for wrong in stretched(page)]
+        problems += [f"{name}, narrow: {wrong}" for wrong in stretched(page, SMALLEST)]
+        problems += [f"{name}, enlarged: {wrong}" for wrong in stretched(page, ENLARGED)]
+        if not path.startswith("/admin/"):
+            page.evaluate(f"document.documentElement.style.fontSize = '{LARGER_TEXT}'")
+            problems += [f"{name}, larger text: {wrong}" for wrong in stretched(page, WINDOW)]
     # Of the page that is not there.
     open_page.complaints.clear()
     assert not problems, "\n".join(problems)
 
 
-def stretched(page: Page) -> list[str]:
-    """What would have to be scrolled sideways on the smallest of telephones to be seen."""
-    page.set_viewport_size(SMALLEST)
+def stretched(page: Page, size: ViewportSize) -> list[str]:
+    """What would have to be scrolled sideways in a window of the size to be seen, and buttons and
+    links that something covers.
+    """
+    page.set_viewport_size(size)
     wide = page.evaluate(
         """() => [document.documentElement, ...document.querySelectorAll(".scroll")]
             .filter((one) => one.scrollWidth > one.clientWidth + 1)
             .map((one) => `${one.localName}.${one.className} is ${one.scrollWidth} wide`)"""
     )
+    covered = page.evaluate(COVERED)
     page.set_viewport_size(WIDE)
-    return list(wide)
+    return [*wide, *covered]
 
 
 def show(page: Page, theme: str) -> None:

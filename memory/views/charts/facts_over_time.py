@@ -13,6 +13,8 @@ from memory.models import Fact
 # The maximum number of subjects. Those with the most changes are shown.
 MAX_SUBJECTS = 20
 MIN_PERCENT = 1.0
+# The maximum width of a bar that is too short for its text.
+SHORT_PERCENT = 15.0
 
 
 class FactPeriod(NamedTuple):
@@ -22,6 +24,8 @@ class FactPeriod(NamedTuple):
     until: datetime | None
     x: str
     width: str
+    # The text would be cut off: it ends at the end of the bar.
+    is_short: bool
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ def facts_over_time(facts: Iterable[Fact]) -> FactsOverTime | None:
         until = getattr(fact, "until", None)
         start = min(percent(fact.valid_from), 100 - MIN_PERCENT)
         width = max(percent(until or now) - start, MIN_PERCENT)
-        return FactPeriod(fact, until, f"{start:.2f}", f"{width:.2f}")
+        is_short = until is None and width < SHORT_PERCENT and start > 50
+        return FactPeriod(fact, until, f"{start:.2f}", f"{width:.2f}", is_short)
 
     def timeline(subject: str) -> SubjectTimeline:
         lines: dict[str, list[FactPeriod]] = defaultdict(list)

@@ -24,7 +24,7 @@ def entries_for(member: Membership) -> EntryQuerySet:
     entries = member.project.entries.filter(~Q(state=EntryStatus.PROPOSED) | own_or_shared)
     if not member.is_writer:
         entries = entries.exclude(state=EntryStatus.HIDDEN)
-    return entries.select_related("session")
+    return entries.select_related("session", "file")
 
 
 def is_private(entry: Entry) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, QuerySet
+from django.db.models import Exists, F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
@@ -232,14 +232,14 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """Send extractive entries of the session to review, because they quote a session that is now
-    private. Replace the losses of its entries by their number, because only the creator may read
-    them.
+    """Send the entries that quote to review, because the session is now private: extractive ones,
+    and those of its files. Replace the losses of all its entries by their number, because only the
+    creator may read them.
     """
     for entry in entries_of(session).exclude(losses=[]):
         entry.losses = losses.without_texts(entry.losses)
         entry.save(update_fields=["losses"])
-    quoting = entries_of(session).filter(written_by=EXTRACTIVE)
+    quoting = entries_of(session).filter(Q(written_by=EXTRACTIVE) | Q(file__isnull=False))
     entry_operations.send_to_review(quoting, ReviewReason.PRIVATE)
 
 

@@ -68,7 +68,7 @@ def summarise_session(session_id: str, force: bool = False) -> None:
 @shared_task
 def rewrite_entry(entry_id: str) -> None:
     """Rewrite a stale conversation entry."""
-    start_layers(conversations.rewrite(UUID(entry_id), datetime.now(UTC)))
+    start_layers(cycle.rewrite(UUID(entry_id), datetime.now(UTC)))
 
 
 def start_layers(entry: Entry | None) -> None:

@@ -152,6 +152,7 @@ class EntrySerializer(serializers.ModelSerializer):
     label = serializers.CharField(read_only=True)
     children = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     covers = serializers.SerializerMethodField()
+    file = serializers.SerializerMethodField()
     state = serializers.ChoiceField(
         EntryStatus.choices, help_text="Only `live` and `hidden` can be set."
     )
@@ -187,6 +188,7 @@ class EntrySerializer(serializers.ModelSerializer):
             "parent",
             "children",
             "covers",
+            "file",
             "first_source_at",
             "last_source_at",
             "written_by",
@@ -217,14 +219,27 @@ class EntrySerializer(serializers.ModelSerializer):
 
     @extend_schema_field(CoversSerializer(allow_null=True))
     def get_covers(self, entry: Entry) -> dict[str, Any] | None:
-        """Return the range of messages; null for digests and other users' private sessions."""
-        session = entry.session
-        reader = self.context["request"].user
-        if session is None or not (
-            session.visibility == Visibility.PROJECT or session.creator_id == reader.pk
-        ):
+        """Return the range of messages; null for digests, files and other users' private
+        sessions.
+        """
+        if entry.session is None or entry.file or not self._may_read_session(entry):
             return None
-        return {"session": session.pk, "first_seq": entry.first_seq, "last_seq": entry.last_seq}
+        session = entry.session_id
+        return {"session": session, "first_seq": entry.first_seq, "last_seq": entry.last_seq}
+
+    def get_file(self, entry: Entry) -> UUID | None:
+        """Return the id of the file that the entry summarises; null for other entries, and for
+        files of other users' private sessions.
+        """
+        return entry.file.document_id if entry.file and self._may_read_session(entry) else None
+
+    def _may_read_session(self, entry: Entry) -> bool:
+        session, reader = entry.session, self.context["request"].user
+        return (
+            session is None
+            or session.visibility == Visibility.PROJECT
+            or session.creator_id == reader.pk
+        )
 
     def validate_state(self, state: str) -> str:
         if state not in (EntryStatus.LIVE, EntryStatus.HIDDEN):

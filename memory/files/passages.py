@@ -96,6 +96,11 @@ def _pieces(text: str, max_tokens: int) -> Iterator[str]:
             yield piece
 
 
+def place(name: str, label: str) -> str:
+    """Return the place of a passage for citations, such as `manual.pdf, p. 3`."""
+    return ", ".join(filter(None, (name, label)))[:300]
+
+
 def chunk_text(headings: str, text: str) -> str:
     """Return the text of a passage's chunk: its headings, unless the text begins with them, and its
     text.

@@ -22,8 +22,8 @@ from django.db.models import F
 
 from chat.models import Role
 from memory import leases
-from memory.files import reading
-from memory.files.passages import chunk_text, split_sections
+from memory.files import reading, summaries
+from memory.files.passages import chunk_text, place, split_sections
 from memory.leases import Lease, LeaseLostError
 from memory.models import Chunk, File, FilePassage, FileRevision, FileState, SourceType
 from memory.models.files import FileRevisionQuerySet
@@ -187,7 +187,7 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
         first_seq=passage.number,
         last_seq=passage.number,
         role=Role.USER,
-        speaker=place(document, passage),
+        speaker=place(document.name, passage.label),
         text=chunk_text(passage.headings, passage.text),
         occurred_at=revision.created_at,
         language=revision.project.search_language_name,
@@ -196,21 +196,22 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
     return chunk
 
 
-def place(document: File, passage: FilePassage) -> str:
-    """Return the place of a passage for citations, such as `manual.pdf, p. 3`."""
-    parts = (document.name, passage.label)
-    return ", ".join(part for part in parts if part)[:300]
-
-
 @transaction.atomic
 def _finish(lease: Lease, revision: FileRevision) -> None:
-    """Release the revision. Remove the chunks of all versions except the latest."""
+    """Release the revision. Remove the chunks of all versions except the latest, and schedule its
+    summary.
+    """
+    # In the order in which forgetting locks them. Another version may be finished meanwhile.
+    document = File.objects.select_for_update().filter(pk=revision.document_id)
+    document.filter(project=lease.project).first()
     lease.fence()
     lease.row.update(state=FileState.READY, reason="")
     lease.release()
     ready = FileRevision.objects.filter(
         project=lease.project, document=revision.document_id, state=FileState.READY
     )
-    earlier = list(ready.order_by("-number").values_list("pk", flat=True)[1:])
+    latest, *earlier = ready.order_by("-number").values_list("pk", flat=True)
+    if latest == revision.pk:
+        summaries.request(revision)
     chunks = Chunk.objects.filter(project=lease.project, source_type=SourceType.FILE)
     delete_rows(chunks.filter(source__in=earlier))

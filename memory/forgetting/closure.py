@@ -206,10 +206,13 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
     """Find and lock the entries to delete, to withhold and to trim, finest layer first."""
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions.user)
-    deleted = named | pks(project.entries.filter(session__in=deletions.sessions))
+    gone = Q(session__in=deletions.sessions) | Q(file__document__in=deletions.files)
+    deleted = named | pks(project.entries.filter(gone))
     derived = handwritten | entries_derived_from_messages(project, deletions)
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
+    of_files = project.entries.filter(pk__in=deletions.entries, file__isnull=False)
+    deletions.summarised_files = set(of_files.values_list("file__document", flat=True))
     trim_or_withhold(project, deletions, level - deletions.entries, handwritten)
     # Digests of all layers above, because a digest may include an entry from any layer below it.
     above = named | handwritten
@@ -271,11 +274,13 @@ def entries_written_by(project: Project, user: int | None) -> set[UUID]:
 def entries_without_sources(
     project: Project, deletions: DeletionSet, level: set[UUID]
 ) -> set[UUID]:
-    """Return the conversation entries in `level` that have no source message left."""
+    """Return the conversation entries in `level` that have no source message left. Entries of files
+    keep their sources.
+    """
     remaining = Message.objects.filter(CONTRIBUTING, IN_RANGE, project=project).exclude(
         pk__in=deletions.messages | deletions.unremembered
     )
-    return pks(project.entries.filter(pk__in=level).filter(~Exists(remaining)))
+    return pks(project.entries.filter(~Exists(remaining), pk__in=level, file=None))
 
 
 def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:

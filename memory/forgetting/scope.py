@@ -140,6 +140,8 @@ class DeletionSet:
     blocks: set[UUID] = field(default_factory=set)
     uploads: set[UUID] = field(default_factory=set)
     files: set[UUID] = field(default_factory=set)
+    # The files whose entries are deleted, with or without the files themselves.
+    summarised_files: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)
     fact_sources: set[UUID] = field(default_factory=set)
     # The entries that the request itself names, without entries that are derived from them.

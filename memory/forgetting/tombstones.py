@@ -58,8 +58,10 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         subjects.append((TombstoneKind.MESSAGE, str(pk)))
         if session_key and key:
             subjects.append((TombstoneKind.SOURCE, source_digest(session_key, key)))
+    # Files that stay although their entries are forgotten get no entry again.
+    unremembered_files = deletions.summarised_files - deletions.files
     named = {
-        TombstoneKind.UNKEPT: deletions.unremembered,
+        TombstoneKind.UNKEPT: deletions.unremembered | unremembered_files,
         TombstoneKind.ENTRY: deletions.named_entries,
         TombstoneKind.BLOCK: deletions.blocks,
         TombstoneKind.RECORD: deletions.named_facts,

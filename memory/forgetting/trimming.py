@@ -4,7 +4,7 @@ This is possible only if every line of the entry names its messages. Other entri
 whole until they are rewritten.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from uuid import UUID
 
 from django.db.models import Q
@@ -15,7 +15,7 @@ from memory.layers import coverage, lines, losses
 from memory.layers.bank import item_tokens
 from memory.layers.entities import find_entities
 from memory.layers.lines import Line
-from memory.models import Entry, EntryRevision, EntryState
+from memory.models import Entry, EntryRevision, EntryState, FilePassage
 from memory.models.entries import CONVERSATION
 from memory.moderation import entry_operations
 from projects.models import Project
@@ -52,16 +52,24 @@ def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) 
 
 
 def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUID]) -> set[UUID]:
-    """Return the messages among `sources` that are forgotten."""
+    """Return the messages among `sources` that are forgotten, and the passages of files whose
+    entries are deleted.
+    """
     forgotten = (deletions.messages | deletions.unremembered) & set(sources)
     if deletions.sessions:
-        rows = Message.objects.filter(project=project, session__in=deletions.sessions)
-        forgotten |= set(rows.filter(pk__in=sources).values_list("pk", flat=True))
+        messages = Message.objects.filter(project=project, session__in=deletions.sessions)
+        forgotten |= set(messages.filter(pk__in=sources).values_list("pk", flat=True))
+    if deletions.summarised_files:
+        passages = FilePassage.objects.filter(
+            project=project, revision__document__in=deletions.summarised_files
+        )
+        forgotten |= set(passages.filter(pk__in=sources).values_list("pk", flat=True))
     return forgotten
 
 
 class _Comparison:
-    """Finds lines, written by a model, that contain particulars of forgotten messages.
+    """Finds lines, written by a model, that contain particulars of forgotten messages, or of
+    deleted entries of files. No digest is written from the text of a file itself.
 
     A model reads the whole conversation, so a line may contain more than the messages that it
     names.
@@ -75,6 +83,10 @@ class _Comparison:
             project=project,
         )
         texts = list(rows.values_list("text", flat=True)[: MAX_COMPARED_MESSAGES + 1])
+        of_files = project.entries.filter(file__document__in=deletions.summarised_files)
+        earlier = EntryRevision.objects.filter(project=project, entry__in=of_files.values("pk"))
+        texts += [*of_files.values_list("summary", flat=True)]
+        texts += [*earlier.values_list("summary", flat=True)]
         self.is_possible = len(texts) <= MAX_COMPARED_MESSAGES
         self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
 
@@ -88,11 +100,15 @@ class _Comparison:
                 if any(particular in text for text in self._forgotten)
             ]
             if suspicious:
-                rows = Message.objects.filter(project=self.project, pk__in=line.sources)
-                own = losses.TextIndex("\n".join(rows.values_list("text", flat=True)))
+                own = losses.TextIndex("\n".join(self._own_texts(line)))
                 if not all(particular in own for particular in suspicious):
                     exposing.append(line)
         return exposing
+
+    def _own_texts(self, line: Line) -> Iterator[str]:
+        for model in (Message, FilePassage):
+            rows = model.objects.filter(project=self.project, pk__in=line.sources)
+            yield from rows.values_list("text", flat=True)
 
 
 def remove_lines(project: Project, deletions: DeletionSet) -> int:

@@ -1,5 +1,6 @@
 """Conversation entries: summaries of one range of one conversation, and imported memories."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
@@ -22,7 +23,7 @@ from memory.layers.coverage import (
     set_source_times,
 )
 from memory.layers.injection_detection import reads_like_instructions
-from memory.layers.lines import from_text
+from memory.layers.lines import Line, from_text
 from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising.base import ConversationSummary
 from memory.layers.summarising.transcript import TranscriptLine
@@ -32,7 +33,7 @@ from memory.models.activity import record_entry_activity
 from memory.models.cursors import mark_layers_changed
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
-from projects.models import delete_rows
+from projects.models import Project, delete_rows
 
 # Entries with these reasons need a person's decision, even if their text changes.
 UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
@@ -72,7 +73,7 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
     the entry is deleted.
     """
     entry = Entry.objects.filter(pk=entry_id, state=EntryStatus.STALE).first()
-    if entry is None or entry.session_id is None:
+    if entry is None or entry.session_id is None or entry.file_id is not None:
         return None
 
     def work(lease: Lease) -> Entry | None:
@@ -118,20 +119,55 @@ def previous_summary(session: Session, messages: MessageRange) -> PreviousSummar
 
 
 def review_reason(
-    session: Session, summary: str, written_by: str, before: str = ""
+    project: Project, session: Session | None, summary: str, quotes: bool, before: str = ""
 ) -> ReviewReason | None:
     """Return why a person has to see the summary first; None if it may be live.
 
-    The extractive summariser quotes, and a private session must not be quoted to others without
-    review. `before` is the review reason of the replaced text, or empty if it was reviewed.
+    A private session must not be quoted to others without review. `before` is the review reason of
+    the replaced text, or empty if it was reviewed.
     """
     if reads_like_instructions(summary):
         return ReviewReason.INSTRUCTIONS
-    if written_by == summarising.EXTRACTIVE and session.visibility == Visibility.PRIVATE:
+    if quotes and session is not None and session.visibility == Visibility.PRIVATE:
         return ReviewReason.PRIVATE
     if before in UNDECIDED:
         return ReviewReason(before)
-    return ReviewReason.PROJECT_RULE if session.project.review_memories else None
+    return ReviewReason.PROJECT_RULE if project.review_memories else None
+
+
+def store_rewritten(
+    entry: Entry,
+    new: Sequence[Line],
+    written_by: str,
+    reason: ReviewReason | None,
+    fingerprint: str,
+    now: datetime,
+) -> ActivityVerb:
+    """Save the new text of a stale entry, which waits for review if there is a `reason`. Return the
+    verb for the activity log.
+    """
+    entry.waits_because = reason or ""
+    if reason:
+        entry.state, entry.parent = EntryStatus.PROPOSED, None
+    else:
+        # While the digest itself waits for review, its children stay in the bank.
+        absorbed = entry.parent is not None and entry.parent.state != EntryStatus.PROPOSED
+        entry.state = EntryStatus.ABSORBED if absorbed else EntryStatus.LIVE
+    entry_text.replace_text(entry, new, written_by, now)
+    entry.sources_hash = fingerprint
+    with history_clock(now):
+        entry.save()
+    return ActivityVerb.PROPOSED if reason else ActivityVerb.REWRITTEN
+
+
+def store_reinstated(entry: Entry, now: datetime) -> None:
+    """Save a stale entry with its current text, because its sources did not change."""
+    entry.state = EntryStatus.ABSORBED if entry.parent_id else EntryStatus.LIVE
+    entry.withheld = False
+    entry.tokens = item_tokens(entry.as_item())
+    with history_clock(now):
+        entry.save(update_fields=["state", "withheld", "tokens"])
+    mark_layers_changed(entry.project_id)
 
 
 @dataclass
@@ -155,6 +191,11 @@ class SummaryJob:
     def __post_init__(self) -> None:
         self.previous = previous_summary(self.session, self.messages)
         self.calls = CallRecorder(self.lease, self.session.project_id, self.session.pk)
+
+    @property
+    def quotes(self) -> bool:
+        """Whether the summary consists of quotations."""
+        return self.written_by == summarising.EXTRACTIVE
 
     def write(self) -> None:
         """Call the summariser, outside of any transaction."""
@@ -200,7 +241,7 @@ class SummaryJob:
         if unchanged:
             rows = Session.objects.filter(project=session.project_id)
             session.refresh_from_db(fields=["visibility"], from_queryset=rows)
-            reason = review_reason(session, self.result.text, self.written_by)
+            reason = review_reason(session.project, session, self.result.text, self.quotes)
             entry.state = EntryStatus.PROPOSED if reason else EntryStatus.LIVE
             entry.waits_because = reason or ""
             self._set_losses(entry, session)
@@ -235,22 +276,15 @@ class SummaryJob:
             self._delete(entry)
             return None
         assert entry.session is not None
-        reason = review_reason(entry.session, summary, self.written_by, entry.waits_because)
-        entry.waits_because = reason or ""
-        if reason:
-            entry.state, entry.parent = EntryStatus.PROPOSED, None
-        else:
-            # While the digest itself waits for review, its children stay in the bank.
-            absorbed = entry.parent is not None and entry.parent.state != EntryStatus.PROPOSED
-            entry.state = EntryStatus.ABSORBED if absorbed else EntryStatus.LIVE
+        project, before = self.session.project, entry.waits_because
+        reason = review_reason(project, entry.session, summary, self.quotes, before)
         set_source_times(entry, self.messages)
         self._set_losses(entry, entry.session)
-        was_withheld = entry.withheld
-        entry_text.replace_text(entry, self.result.lines, self.written_by, self.now)
-        entry.sources_hash = self.messages.fingerprint
-        with history_clock(self.now):
-            entry.save()
-        self._record(ActivityVerb.PROPOSED if reason else ActivityVerb.REWRITTEN, entry)
+        was_withheld, fingerprint = entry.withheld, self.messages.fingerprint
+        verb = store_rewritten(
+            entry, self.result.lines, self.written_by, reason, fingerprint, self.now
+        )
+        self._record(verb, entry)
         self._store_facts(entry, for_good=was_withheld)
         return entry
 
@@ -268,12 +302,7 @@ class SummaryJob:
         self.lease.release()
         if entry is None or entry.sources_hash != self.messages.fingerprint:
             return None
-        entry.state = EntryStatus.ABSORBED if entry.parent_id else EntryStatus.LIVE
-        entry.withheld = False
-        entry.tokens = item_tokens(entry.as_item())
-        with history_clock(self.now):
-            entry.save(update_fields=["state", "withheld", "tokens"])
-        mark_layers_changed(entry.project_id)
+        store_reinstated(entry, self.now)
         return entry
 
     def _lock_stale(self, entry: Entry) -> Entry | None:

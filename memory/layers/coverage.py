@@ -158,7 +158,7 @@ def cover_gaps(session: Session, seqs: Collection[int]) -> None:
     session must be locked.
     """
     through = Cursor.objects.get(project=session.project_id, pk=session.pk).summarised_through
-    entries = session.entries.filter(project=session.project_id)
+    entries = session.entries.filter(project=session.project_id, file=None)
     ranges = entries.order_by("first_seq").values_list("first_seq", "last_seq")
     begin = 1
     for first, last in [*ranges, (through + 1, through)]:

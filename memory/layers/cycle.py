@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 
+from memory.files import summaries
 from memory.layers import conversations, digests
-from memory.models import Cursor, Entry, EntryStatus, Ladder, Nudge
-from memory.models.cursors import CursorQuerySet
+from memory.models import Cursor, Entry, EntryStatus, FileRevision, Ladder, Nudge
 from memory.models.entries import CONVERSATION
 from projects.models import Project
 
@@ -42,7 +42,7 @@ def due(now: datetime, project: Project | None = None) -> DueWork:
     """
     kinds: dict[str, QuerySet] = {
         "sessions": Cursor.objects.due(now).order_by("session__last_activity_at"),
-        "entries": stale_entries(Cursor.objects.unleased()).order_by("pk"),
+        "entries": stale_entries(with_leased=False).order_by("pk"),
         "projects": projects_with_due_layers(now).order_by("pk"),
     }
     if project is not None:
@@ -64,11 +64,20 @@ def layers_are_due(project_id: UUID, now: datetime) -> bool:
     return projects_with_due_layers(now, project_id).filter(pk=project_id).exists()
 
 
-def stale_entries(cursors: CursorQuerySet) -> QuerySet[Entry]:
-    """Return the conversation entries whose sources changed, in the sessions of `cursors`."""
-    cursors = cursors.ready().within_allowance()
+def stale_entries(with_leased: bool = True) -> QuerySet[Entry]:
+    """Return the entries of conversations and files whose sources changed. By default, those that a
+    worker is rewriting are included.
+    """
+    cursors = Cursor.objects.ready().within_allowance()
+    versions = FileRevision.objects.ready().within_allowance()
+    if not with_leased:
+        cursors, versions = cursors.unleased(), versions.unleased()
     return Entry.objects.filter(
-        Exists(cursors.filter(project=OuterRef("project"), session=OuterRef("session"))),
+        Exists(versions.filter(project=OuterRef("project"), pk=OuterRef("file")))
+        | Q(
+            Exists(cursors.filter(project=OuterRef("project"), session=OuterRef("session"))),
+            file=None,
+        ),
         state=EntryStatus.STALE,
         granularity=CONVERSATION,
         project__memory_enabled=True,
@@ -94,10 +103,15 @@ def projects_with_due_layers(now: datetime, project: UUID | None = None) -> Quer
         # Without a ladder, the layers have never been updated.
         Q(ladder=None) | Q(pk__in=free.values("pk")),
         ~Exists(Cursor.objects.pending(now).filter(project=OuterRef("pk"))),
-        ~Exists(stale_entries(Cursor.objects.all()).filter(project=OuterRef("pk"))),
+        ~Exists(stale_entries().filter(project=OuterRef("pk"))),
         memory_enabled=True,
         archived_at=None,
     )
+
+
+def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
+    """Rewrite a stale entry of a conversation or of a file. Return None if it was not rewritten."""
+    return summaries.rewrite(entry_id, now) or conversations.rewrite(entry_id, now)
 
 
 @dataclass
@@ -130,7 +144,7 @@ def run(
         if not written:
             break
     for entry_id in work.entries:
-        report.rewritten += conversations.rewrite(entry_id, now) is not None
+        report.rewritten += rewrite(entry_id, now) is not None
         progress(report)
     if work.entries:
         work = due(now, project)

@@ -137,13 +137,17 @@ class ParticularCounts:
 
 
 def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts]:
-    """Audit all current entries of a project again, and return the counts by layer, youngest first.
+    """Audit all current entries of a project again, except those of files, and return the counts
+    by layer, youngest first.
 
     Takes a few seconds for years of conversations.
     """
     children = project.entries.select_related("session")
     entries = (
-        current_entries(project).order_by("pk").prefetch_related(Prefetch("children", children))
+        current_entries(project)
+        .filter(file=None)
+        .order_by("pk")
+        .prefetch_related(Prefetch("children", children))
     )
     counts = {layer: ParticularCounts() for layer in Granularity}
     for entry in entries.iterator(chunk_size=200):

@@ -114,8 +114,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 class Entry(ProjectScopedModel):
     """A summary of a range of one conversation, or a digest of the entries of one period.
 
-    A conversation entry covers the messages `first_seq` to `last_seq` of its session. A digest is
-    made from its `children`. `period_key` refers to the time zone `zone`.
+    A conversation entry covers the messages `first_seq` to `last_seq` of its session, or summarises
+    a version of a `file`; `session` is then the only chat that has the file. A digest is made from
+    its `children`. `period_key` refers to the time zone `zone`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -125,6 +126,16 @@ class Entry(ProjectScopedModel):
     zone = models.CharField(max_length=64)
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="entries"
+    )
+    # No index of its own, because most entries have none: `entry_of_file` is smaller.
+    file = models.ForeignKey(
+        "FileRevision",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="The version of a file that it summarises.",
     )
     first_seq = models.PositiveIntegerField(null=True, blank=True)
     last_seq = models.PositiveIntegerField(null=True, blank=True)
@@ -194,12 +205,20 @@ class Entry(ProjectScopedModel):
                 name="only_conversation_entries_cover",
                 condition=Q(
                     granularity=CONVERSATION,
+                    file__isnull=True,
                     session__isnull=False,
                     first_seq__isnull=False,
                     last_seq__gte=models.F("first_seq"),
                 )
                 | Q(
+                    granularity=CONVERSATION,
+                    file__isnull=False,
+                    first_seq__isnull=True,
+                    last_seq__isnull=True,
+                )
+                | Q(
                     ~Q(granularity=CONVERSATION),
+                    file__isnull=True,
                     session__isnull=True,
                     first_seq__isnull=True,
                     last_seq__isnull=True,
@@ -216,6 +235,9 @@ class Entry(ProjectScopedModel):
                 name="entry_without_lines",
                 condition=Q(lines=[]) & ~Q(summary=""),
             ),
+            models.Index(
+                fields=["project", "file"], name="entry_of_file", condition=Q(file__isnull=False)
+            ),
             GinIndex(ENTRY_SEARCH_VECTOR, name="entry_words"),
         ]
 
@@ -225,7 +247,8 @@ class Entry(ProjectScopedModel):
     @property
     def label(self) -> str:
         """Return the label for pages and prompts, without the title of a private session."""
-        title = self.session.open_label if self.session is not None else ""
+        title = "a file" if self.file_id else ""
+        title = self.session.open_label if self.session is not None else title
         return bank.item_label(Granularity(self.granularity), self.period_key, title)
 
     @property

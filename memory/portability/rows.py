@@ -23,6 +23,7 @@ from memory.models import (
     EntryState,
     EntryStatus,
     Fact,
+    FilePassage,
     FileRevision,
     FileState,
     Tombstone,
@@ -78,9 +79,11 @@ class ImportContext:
             return None
         return derived_id(self.project.pk, exported)
 
-    def message_id(self, exported: UUID) -> UUID | None:
-        """Return the id in the project of an exported message; None if it is not in the export."""
-        known = exported in self.ids.get(Message, ())
+    def source_id(self, exported: UUID) -> UUID | None:
+        """Return the id in the project of an exported message or passage; None if it is not in the
+        export.
+        """
+        known = any(exported in self.ids.get(model, ()) for model in (Message, FilePassage))
         return derived_id(self.project.pk, exported) if known else None
 
 
@@ -114,6 +117,7 @@ def convert_row(
             setattr(instance, column.name, user)
         elif value is not None and (isinstance(column, ForeignKey) or column.primary_key):
             if isinstance(value, str) and value in context.skipped:
+                context.skipped.add(row.get("id"))
                 return None
             model = column.related_model if isinstance(column, ForeignKey) else table.model
             pk = context.new_id(value, model)  # type: ignore[arg-type]
@@ -166,13 +170,13 @@ def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: Impo
 
 
 def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext) -> None:
-    """Adjust the writer, and the source messages of the lines. If a line is invalid, or the lines
+    """Adjust the writer, and the sources of the lines. If a line is invalid, or the lines
     do not make up the summary, no lines are stored; the summary stays.
     """
     adjust_writer(written, row, context)
     try:
         found = [
-            replace(line, sources=tuple(filter(None, map(context.message_id, line.sources))))
+            replace(line, sources=tuple(filter(None, map(context.source_id, line.sources))))
             for line in lines.from_json(written.lines)
         ]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):

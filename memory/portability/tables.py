@@ -98,9 +98,10 @@ class ExportScope:
         """Return the entries that pages would show to the viewer.
 
         Proposed entries of private sessions may quote them, so only the session's creator gets
-        them.
+        them. Entries of files are exported with the files.
         """
-        rows = Entry.objects.filter(project=self.project)
+        versions = self.file_revisions().order_by().values("pk")
+        rows = Entry.objects.filter(Q(file=None) | Q(file__in=versions), project=self.project)
         if self.viewer is None:
             return rows
         if self.only_own:
@@ -193,6 +194,15 @@ TABLES = (
     ExportTable(
         "cursors", Cursor, lambda scope: scope.of_sessions(Cursor.objects.all()), LEASE_COLUMNS
     ),
+    ExportTable("files", File, ExportScope.files, added_later=True),
+    ExportTable(
+        "file_revisions",
+        FileRevision,
+        ExportScope.file_revisions,
+        (*LEASE_COLUMNS, "file", "indexed_passages"),
+        added_later=True,
+    ),
+    ExportTable("file_passages", FilePassage, ExportScope.file_passages, added_later=True),
     ExportTable("entries", Entry, ExportScope.entries),
     ExportTable("entry_revisions", EntryRevision, ExportScope.entry_revisions),
     ExportTable(
@@ -210,15 +220,6 @@ TABLES = (
     ),
     ExportTable("facts", Fact, ExportScope.facts, owners=("user",)),
     ExportTable("fact_sources", FactSource, ExportScope.fact_sources),
-    ExportTable("files", File, ExportScope.files, added_later=True),
-    ExportTable(
-        "file_revisions",
-        FileRevision,
-        ExportScope.file_revisions,
-        (*LEASE_COLUMNS, "file", "indexed_passages"),
-        added_later=True,
-    ),
-    ExportTable("file_passages", FilePassage, ExportScope.file_passages, added_later=True),
     ExportTable("tombstones", Tombstone, ExportScope.tombstones),
 )
 

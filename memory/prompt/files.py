@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from chat.models import Role, Visibility
 from chat.prompt.builder import Turn
 from chat.prompt.types import PromptItem, PromptSection, share
-from memory.files.processing import place
+from memory.files.passages import place
 from memory.models import File, FilePassage, FileRevision, FileState, SourceType
 from memory.prompt import quoting
 from memory.prompt.sections import memory_section, room_for_texts
@@ -144,6 +144,8 @@ def _whole_files(turn: Turn) -> list[PassageRow]:
     rows = FilePassage.objects.filter(project=turn.project, revision__in=revisions)
     rows = rows.select_related("revision__document").order_by("revision", "number")
     return [
-        PassageRow(it.pk, it.revision_id, it.number, place(it.revision.document, it), it.text)
+        PassageRow(
+            it.pk, it.revision_id, it.number, place(it.revision.document.name, it.label), it.text
+        )
         for it in rows
     ]

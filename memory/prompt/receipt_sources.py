@@ -27,10 +27,10 @@ from chat.prompt.types import source_group
 from memory.facts import facts_for
 from memory.facts.attribution import attribution, source_subquery
 from memory.files import access
-from memory.files.processing import place
+from memory.files.passages import place
 from memory.layers import lines
 from memory.layers.bank import SEPARATOR
-from memory.layers.line_sources import LinkedLine, link, open_messages
+from memory.layers.line_sources import LinkedLine, link, open_sources
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
 from memory.models import Block, Chunk, Entry, EntryRevision, Fact, File, FilePassage
@@ -142,8 +142,8 @@ class _SourceReader:
             if (entry := self.entries.get(UUID(item["id"])))
         }
         self.lines = {pk: lines.from_json(text.lines) for pk, text in texts.items()}
-        every_line = (line for found in self.lines.values() for line in found)
-        self.line_messages = open_messages(member.user, project, every_line)
+        every_line = [line for found in self.lines.values() for line in found]
+        self.line_sources = open_sources(member.user, project, every_line)
         facts = facts_for(member).with_ends().annotate(source=source_subquery())
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
         blocks = Block.objects.visible_to(member)
@@ -218,7 +218,7 @@ class _SourceReader:
         every = self.lines[entry.pk]
         shown = _shown_lines(item, written, every)
         text = written.summary if shown is every else lines.as_text(shown)
-        label = ""
+        label = _("a file") if entry.file_id else ""
         if (session := entry.session) is not None:
             # All members may read the summary of a private chat, but not its title.
             is_own = session.creator_id == self.member.user_id
@@ -231,7 +231,7 @@ class _SourceReader:
             label or str(LAYER_LABELS[granularity]),
             address,
             changed=entry.revision != item["revision"],
-            lines=[link(line, self.line_messages) for line in shown],
+            lines=[link(line, self.line_sources) for line in shown],
             line_count=len(every),
             key=self._key("entry", entry.pk, not every or entry.revision != item["revision"]),
             **self._action_urls(f"{address}?edit#edit", text, f"entry={entry.pk}", entry.session),
@@ -307,7 +307,7 @@ class _SourceReader:
             item["tokens"],
             passage.text.strip()[:MAX_TEXT_CHARS],
             self._day(passage.revision.created_at),
-            place(document, passage),
+            place(document.name, passage.label),
             access.passage_url(self.member.project, passage),
             changed=document.changed_at > passage.revision.created_at,
             forget_url=forget_url if access.may_change(self.member, document) else "",

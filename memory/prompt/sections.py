@@ -269,7 +269,7 @@ def _make_unseen_query(
         BooleanField(),
     )
     entries = Entry.objects.in_layers().filter(
-        found, project=project, granularity=CONVERSATION, withheld=False
+        found, project=project, file=None, granularity=CONVERSATION, withheld=False
     )
     return entries.exclude(session=own).select_related("session").order_by("-last_seq")
 

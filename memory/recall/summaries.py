@@ -82,9 +82,11 @@ def update_project(project_id: UUID, embedder: Embedder) -> int:
 
 
 def searchable_entries(project_id: UUID) -> QuerySet[Entry]:
-    """Return the summaries that all members may read. VISIBLE_SUMMARY in search.py must match."""
+    """Return the summaries of conversations, which all members may read. VISIBLE_SUMMARY in
+    search.py must match. Files are found by their passages, so that they displace no conversation.
+    """
     entries = Entry.objects.in_layers().filter(project=project_id, withheld=False)
-    return entries.filter(granularity=CONVERSATION).exclude(summary="")
+    return entries.filter(granularity=CONVERSATION, file=None).exclude(summary="")
 
 
 def _chunks(project_id: UUID) -> QuerySet[Chunk]:

@@ -9,6 +9,7 @@ from memory.layers import losses
 from memory.layers.coverage import messages_of
 from memory.layers.line_sources import linked_lines
 from memory.models import Activity, Entry, EntryStatus
+from memory.models.entries import CONVERSATION
 from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import lineage, project_page, render_page
@@ -28,8 +29,8 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     returns only the drawer that opens beside the list of layers.
     """
     entry = get_object_or_404(entries_for(member), pk=pk)
-    is_digest = entry.session_id is None
-    readable = not is_digest and sessions_for(request.user).filter(pk=entry.session_id).exists()
+    is_digest = entry.granularity != CONVERSATION
+    readable = not is_digest and _may_read_sources(member, entry)
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
     # Without stored lines, the text is shown unchanged.
     stored = entry.read_lines() if entry.lines else []
@@ -39,7 +40,8 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
         "sources": lineage.forest(member, [entry])[entry.pk] if is_digest else [],
         "readable": readable,
         "lines": [] if entry.withheld else linked_lines(request.user, member.project, stored),
-        "covered": _covered_messages(entry) if readable else [],
+        "file": entry.file.document if entry.file and readable else None,
+        "covered": _covered_messages(entry) if readable and not entry.file else [],
         "may_edit": member.may_write and entry.state != EntryStatus.HIDDEN and not entry.withheld,
         "decides": may_decide(member, entry),
         "may_forget": may_forget(member, entry.session),
@@ -51,6 +53,13 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     context |= comparison(entry_texts(entry) if readable or is_digest else [], request.GET)
     template = "_entry_drawer.html" if "part" in request.GET else "entry.html"
     return render_page(request, member, template, context)
+
+
+def _may_read_sources(member: Membership, entry: Entry) -> bool:
+    """Return whether the member may open the chat or the file of the entry."""
+    if entry.session_id is None:
+        return True
+    return sessions_for(member.user).filter(pk=entry.session_id).exists()
 
 
 def _covered_messages(entry: Entry) -> list[Message]:

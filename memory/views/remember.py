@@ -48,7 +48,8 @@ def _render(
     request: HttpRequest, chat_session: Session, summary: SummaryRequest | None
 ) -> HttpResponse:
     if summary is None or summary.reason:
-        last = Entry.objects.filter(project=chat_session.project_id, session=chat_session)
+        entries = Entry.objects.filter(project=chat_session.project_id, session=chat_session)
+        last = entries.filter(file=None)
         progress = SummaryProgress(list(last.order_by("-first_seq")[:1]))
     else:
         progress = summary_progress(chat_session, summary.after)

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.permissions import session_for_writing
-from memory.api.base import MembershipMixin
+from memory.api.base import AS_OF, MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.files import access, adding, processing
 from memory.files.responses import file_response
@@ -136,7 +136,13 @@ class FileListView(MembershipMixin, generics.ListAPIView):
     parser_classes = (MultiPartParser,)
 
     def get_queryset(self) -> QuerySet[File]:
-        return access.files_for(self.request.user, self.membership.project)
+        project = self.membership.project
+        moment = moment_parameter(self.request, "as_of", project)
+        return access.files_for(self.request.user, project, moment)
+
+    @extend_schema(parameters=[AS_OF])
+    def get(self, request, slug: str) -> Response:
+        return super().get(request, slug)
 
     @extend_schema(
         request={"multipart/form-data": NewFileSerializer}, responses={201: AddedFilesSerializer}

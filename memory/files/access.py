@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
@@ -36,15 +37,24 @@ class FilePage:
         return "".join(passage.text for passage in self.passages)
 
 
-def files_for(user, project: Project) -> FileQuerySet:
-    """Return the files of `project` that the user may see, with their versions, newest first."""
+def files_for(user, project: Project, moment: datetime | None = None) -> FileQuerySet:
+    """Return the files of `project` that the user may see, with their versions, latest version
+    first. With `moment`, return those of that time, without files that were forgotten since.
+    """
     rows = File.objects.visible_to(user).filter(project=project)
-    return with_versions(rows, project).select_related("added_by", "session")
+    return with_versions(rows, project, moment).select_related("added_by", "session")
 
 
-def with_versions(rows: FileQuerySet, project: Project) -> FileQuerySet:
-    """Return `rows` with their versions, latest version first."""
+def with_versions(
+    rows: FileQuerySet, project: Project, moment: datetime | None = None
+) -> FileQuerySet:
+    """Return `rows` with their versions, latest version first. With `moment`, return those of that
+    time.
+    """
     versions = FileRevision.objects.filter(project=project).select_related("added_by")
+    if moment is not None:
+        rows = rows.filter(created_at__lte=moment)
+        versions = versions.filter(created_at__lte=moment)
     return rows.prefetch_related(Prefetch("revisions", versions.order_by("-number")))
 
 

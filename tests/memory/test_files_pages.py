@@ -1,19 +1,21 @@
 """The page of files, and the viewer."""
 
+from datetime import timedelta
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Visibility
 from memory.files import reading
 from memory.files.reading import DEFAULT
 from memory.files.reading.errors import unreadable
-from memory.models import File, FileRevision, FileState
+from memory.models import EntryState, File, FileRevision, FileState
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +112,28 @@ def test_forgetting_asks_first_and_leads_to_a_receipt(browse, project, owner):
     assert "manual.md" in asked and "file with all versions" in asked
     browse(owner, "memory-forget", method="post", file=document.pk, reason="wrong")
     assert not File.objects.exists()
+
+
+def test_the_list_of_a_past_day_has_the_versions_of_that_day(api, browse, project, owner):
+    document = add_read(project, owner)
+    add_read(project, owner, text=MANUAL.replace("nine", "six"))
+    add_text(project, owner, "new.md")
+    then = timezone.now() - timedelta(days=3)
+    File.objects.filter(pk=document.pk).update(created_at=then)
+    FileRevision.objects.filter(document=document, number=1).update(created_at=then)
+    EntryState.objects.update(since=then)
+    day = (then + timedelta(days=1)).date().isoformat()
+    page = browse(owner, at=day).content.decode()
+    assert f"/files/{document.pk}/?version=1" in page and "version 2" not in page
+    assert "new.md" not in page and "Add files" not in page
+    assert "version 2" in browse(owner).content.decode()
+    assert f"/files/?at={day}" in browse(owner, "memory", at=day).content.decode()
+    url = f"/api/v1/projects/{project.slug}/files/"
+    [row] = api(owner).get(url, {"as_of": day}).json()["results"]
+    assert [version["number"] for version in row["versions"]] == [1]
+    assert len(api(owner).get(url).json()["results"]) == 2
+    assert api(owner).get(url, {"as_of": "soon"}).status_code == 400
+    assert browse(owner, at="9999-12-31").status_code == 200
 
 
 def test_the_list_takes_the_same_queries_for_many(browse, project, owner):

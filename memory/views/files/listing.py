@@ -18,6 +18,7 @@ from memory.models import File
 from memory.recall import RecallScope
 from memory.views import project_page, render_page
 from memory.views.files import FileRow, search_files, search_query
+from memory.views.layers_chart import day_range, end_of_day
 from projects.models import Membership
 from projects.permissions import WRITERS
 
@@ -26,20 +27,25 @@ FILES_PER_PAGE = 50
 
 @project_page(post=WRITERS)
 def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Show the files, the last changed first, or what `q` finds in them; `?part` returns only the
-    list. A POST adds files.
+    """Show the files, the last changed first, or what `q` finds in them. A POST adds files.
+
+    Query parameters: `at` selects a past day. `part` returns only the list.
     """
     if request.method == "POST":
         return _add(request, member)
     project, query = member.project, search_query(request)
-    page: Page[File] = Paginator(
-        access.files_for(member.user, project).newest_first(), FILES_PER_PAGE
-    ).get_page(request.GET.get("page"))
+    days = day_range(project, request.GET["at"]) if "at" in request.GET else None
+    day = None if days is None or days.is_today else days.shown
+    moment = end_of_day(day, project) if day else None
+    files = access.files_for(member.user, project, moment)
+    page: Page[File] = Paginator(files.newest_first(), FILES_PER_PAGE).get_page(
+        request.GET.get("page")
+    )
     rows = [
         FileRow(document, access.latest(document), access.may_change(member, document))
         for document in page
     ]
-    context: dict[str, Any] = {"rows": rows, "page": page, "query": query}
+    context: dict[str, Any] = {"rows": rows, "page": page, "query": query, "day": day}
     context["is_unfinished"] = any(row.is_unfinished for row in rows)
     if "part" in request.GET:
         return render_page(request, member, "_files.html", context)

@@ -29,7 +29,7 @@ DIGITS = 12
 EPOCH = date(1899, 12, 30)
 MAX_DAY = 200_000
 # What is no placeholder in the format of a number: a condition or colour, and literal text.
-_LITERAL = re.compile(r'\[[^\]]*\]|"[^"]*"|\\.')
+_LITERAL = re.compile(r'\[[^\[\]]*\]|"[^"]*"|\\.')
 
 
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:

@@ -90,7 +90,7 @@ def test_lines_of_an_archive_have_the_new_ids_of_their_messages(project, entry):
     entry.set_lines([Line("x", entry.day, sources=(UUID(int=1), UUID(int=2)))])
     adjust_text(entry, {}, context)
     [line] = entry.read_lines()
-    assert line.sources == (context.message_id(UUID(int=1)),)
+    assert line.sources == (context.source_id(UUID(int=1)),)
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ PROCESSES = ("web-1", "web-2", "worker")
 WORDS = 20
 PAUSE_S = 0.15  # before each word
 QUESTION = "Count, please."
+# A chat with a title of its own makes no call for a title.
+OWN_TITLE = "Counting"
 # Prompts of equal questions differ by a few tokens. Fewer than MIN_OUTPUT_TOKENS in all.
 SLACK_TOKENS = 100
 SWEEP = "from chat.tasks import sweep_interrupted; sweep_interrupted()"
@@ -111,7 +113,7 @@ class Project:
         self.api.call("POST", "projects/", {"name": slug, "slug": slug})
         self.set_limit(10**9)
         database.execute("DELETE FROM memory_call")
-        [first] = self.ask(1)
+        [first] = self.ask(1, title=OWN_TITLE)
         assert first.end is not None and first.end["status"] == "complete"
         assert eventually(lambda: self.reservations() == 0, 30) is not None
         [row] = database.execute(
@@ -168,7 +170,7 @@ def test_replies_of_all_processes_together_stay_within_a_limit(
 ):
     number, allowed = scale(200, 12), scale(50, 3)
     project = Project(strata, database, "crowd")
-    clients = project.clients(number, title="Without a title of the model")
+    clients = project.clients(number, title=OWN_TITLE)
     limit = project.allow(allowed)
     gate.shut()
     crowd = Thread(target=project.run, args=(clients,), daemon=True)
@@ -178,7 +180,7 @@ def test_replies_of_all_processes_together_stay_within_a_limit(
             lambda: sum(client.end is not None for client in clients) >= number - allowed,
             scale(600, 120),
         )
-        assert refused is not None, Counter(map(outcome, clients))
+        assert refused is not None, (Counter(map(outcome, clients)), gate.replies)
         most = project.counted()
     finally:
         gate.open()
@@ -243,7 +245,7 @@ def test_killed_processes_leave_no_reservation(
         assert strata.recovers() is not None, strata.log.read_text()
         release(project, database, installation, tally)
     # Nothing is held back: all that the limit allows may begin.
-    clients = project.clients(allowed, title="Without a title of the model")
+    clients = project.clients(allowed, title=OWN_TITLE)
     project.allow(allowed)
     project.run(clients)
     assert Counter(map(outcome, clients)) == {"complete": allowed}

@@ -1,4 +1,6 @@
-"""Limits for Markdown of users and models: the size of tables, and a short-lived cache of HTML."""
+"""Limits for Markdown of users and models: the size of tables, the depth of long quotations, and a
+short-lived cache of HTML.
+"""
 
 import hashlib
 import time
@@ -9,18 +11,25 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import blockquote as parse_blockquote
 from markdown_it.rules_block import table as parse_table
 
 # The maximum number of table cells in a text. Missing cells of a row are added, so that 1 KB of
 # text can make 65,000 cells, which take a second. Further tables of the text are not rendered as
 # tables.
 MAX_TABLE_CELLS = 5_000
+# The maximum number of lines of nested quotations in a text, counted once for each level. Each
+# level is read line by line, and 40,000 characters can be 20 levels of 20,000 lines, which take
+# three seconds. Further quotations in quotations or lists are not rendered as such.
+MAX_QUOTED_LINES = 50_000
 CACHE_TIMEOUT_S = 300
 CACHE_CHARS = 8_000_000
 
 
-def limit_tables(parser: MarkdownIt) -> None:
-    """Make `parser` recognise tables until a text has MAX_TABLE_CELLS cells."""
+def limit_blocks(parser: MarkdownIt) -> None:
+    """Make `parser` recognise tables until a text has MAX_TABLE_CELLS cells, and quotations in
+    quotations or lists until it has MAX_QUOTED_LINES lines of them.
+    """
 
     def table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         if state.env.get("cells", 0) > MAX_TABLE_CELLS or not parse_table(state, start, end, True):
@@ -32,7 +41,17 @@ def limit_tables(parser: MarkdownIt) -> None:
         state.env["cells"] = state.env.get("cells", 0) + columns * (last - start)
         return state.env["cells"] <= MAX_TABLE_CELLS and parse_table(state, start, end, False)
 
+    def blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        if state.level and not silent:
+            # The quotation may end earlier, which is only known after it is read.
+            state.env["quoted"] = state.env.get("quoted", 0) + end - start
+        if state.level and state.env.get("quoted", 0) > MAX_QUOTED_LINES:
+            return False
+        return parse_blockquote(state, start, end, silent)
+
     parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})
+    quote_ends = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.at("blockquote", blockquote, quote_ends)
 
 
 class CachedHtml(NamedTuple):

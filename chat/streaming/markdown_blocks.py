@@ -4,16 +4,16 @@ Pure.
 
 from markdown_it import MarkdownIt
 
-from chat.markdown_budgets import limit_tables
+from chat.markdown_budgets import limit_blocks
 from chat.markdown_syntax import OPEN, add_blocks
 
 # Recognises blocks only. Inline content is rendered once its block is complete.
 _parser = MarkdownIt("commonmark", {"html": False}).enable("table")
 _parser.core.ruler.enableOnly(["normalize", "block"])
-limit_tables(_parser)
+limit_blocks(_parser)
 add_blocks(_parser, is_streaming=True)
 # The open block is parsed again only when it has grown by this factor, to limit the cost.
-_GROWTH = 1.05
+_GROWTH = 1.1
 # A longer block is not parsed before the reply is complete, because parsing blocks the event loop.
 MAX_BLOCK_CHARS = 20_000
 

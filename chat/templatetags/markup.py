@@ -28,7 +28,7 @@ from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.lexers.shell import BashLexer
 from pygments.token import String
 
-from chat.markdown_budgets import html_cache, limit_tables
+from chat.markdown_budgets import html_cache, limit_blocks
 from chat.markdown_syntax import MAX_MATH_CHARS, add_blocks, add_inlines
 
 log = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ _renderer.enable(["table", "strikethrough"])
 _renderer.inline.ruler.before(
     "escape", "math_inline", math_inline_dollar(allow_space=False, allow_digits=False)
 )
-limit_tables(_renderer)
+limit_blocks(_renderer)
 add_blocks(_renderer)
 add_inlines(_renderer)
 for token_type in CODE_FOR_MATHS:

@@ -258,6 +258,15 @@ def test_tables_beyond_the_budget_are_shown_as_they_are():
     assert html.count("<table") == markdown_budgets.MAX_TABLE_CELLS // 12
 
 
+def test_long_quotations_are_nested_up_to_a_number_of_lines():
+    mail = "> a\n> > b\n> > > c\n" * 400
+    assert markup._render(mail + "\n> > end").count("<blockquote") == 5
+    bomb = markup._render("> " * 15 + "a\n" * 10_000 + "\n> end")
+    levels = markdown_budgets.MAX_QUOTED_LINES // 10_000
+    assert bomb.count("<blockquote") == levels + 2
+    assert bomb.count("a\n") == 10_000 - 1 and "end" in bomb
+
+
 def test_the_cache_forgets(monkeypatch):
     cache, rendered = HtmlCache(), []
 

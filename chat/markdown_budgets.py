@@ -42,16 +42,20 @@ def limit_blocks(parser: MarkdownIt) -> None:
         return state.env["cells"] <= MAX_TABLE_CELLS and parse_table(state, start, end, False)
 
     def blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        if state.level and not silent:
-            # The quotation may end earlier, which is only known after it is read.
-            state.env["quoted"] = state.env.get("quoted", 0) + end - start
-        if state.level and state.env.get("quoted", 0) > MAX_QUOTED_LINES:
-            return False
-        return parse_blockquote(state, start, end, silent)
+        if not state.level or not parse_blockquote(state, start, end, True):
+            return parse_blockquote(state, start, end, silent)
+        quoted = state.env.get("quoted", 0) + end - start
+        if silent or quoted > MAX_QUOTED_LINES:
+            return quoted <= MAX_QUOTED_LINES
+        state.env["quoted"] = quoted
+        parse_blockquote(state, start, end, False)
+        # In a list, `end` is the end of the text. Only the lines of the quotation count.
+        state.env["quoted"] -= end - state.line
+        return True
 
     parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})
-    quote_ends = {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    parser.block.ruler.at("blockquote", blockquote, quote_ends)
+    ends = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.at("blockquote", blockquote, {"alt": ends})
 
 
 class CachedHtml(NamedTuple):

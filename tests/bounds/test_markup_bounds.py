@@ -267,6 +267,11 @@ def test_long_quotations_are_nested_up_to_a_number_of_lines():
     assert bomb.count("a\n") == 10_000 - 1 and "end" in bomb
 
 
+def test_quotations_in_a_long_list_are_rendered():
+    items = "- a\n" * 1_000 + "- b\n  > c\n" * 1_000
+    assert markup._render(items).count("<blockquote") == 1_000
+
+
 def test_the_cache_forgets(monkeypatch):
     cache, rendered = HtmlCache(), []
 

@@ -25,6 +25,7 @@ SETTINGS = {
     "STRATA_SYSTEM_MODEL": "openai-chat:scripted",
     "STRATA_CONTEXT_TOKENS": "8000",
     "STRATA_FIRST_TOKEN_TIMEOUT": "600",
+    "STRATA_MODEL_TIMEOUT": "900",
     "STRATA_RATE_REPLIES": "off",
     "STRATA_RATE_WRITES": "off",
     "STRATA_STREAMS_PER_USER": "1000",
@@ -33,7 +34,8 @@ PROCESSES = ("web-1", "web-2", "worker")
 WORDS = 20
 PAUSE_S = 0.15  # before each word
 QUESTION = "Count, please."
-# A chat with a title of its own makes no call for a title.
+# A chat with a title of its own makes no call for a title. A title that the model writes reserves
+# more tokens than it takes: if it ends after a limit is set, a further, shorter reply fits.
 OWN_TITLE = "Counting"
 # Prompts of equal questions differ by a few tokens. Fewer than MIN_OUTPUT_TOKENS in all.
 SLACK_TOKENS = 100
@@ -180,15 +182,16 @@ def test_replies_of_all_processes_together_stay_within_a_limit(
             lambda: sum(client.end is not None for client in clients) >= number - allowed,
             scale(600, 120),
         )
-        assert refused is not None, (Counter(map(outcome, clients)), gate.replies)
         most = project.counted()
+        state = f"{gate.replies} of {allowed} replies, {most} of {limit} tokens"
+        assert refused is not None, f"{Counter(map(outcome, clients))}, {state}"
     finally:
         gate.open()
         crowd.join(120)
     assert not crowd.is_alive()
-    assert gate.replies == allowed
+    assert gate.replies == allowed, state
     assert Counter(map(outcome, clients)) == {"complete": allowed, "refused": number - allowed}
-    assert most <= limit
+    assert most <= limit, state
     assert project.reservations() == 0
     tally("replies at once", number)
     tally("replies that reached the model", gate.replies)
@@ -239,11 +242,14 @@ def test_killed_processes_leave_no_reservation(
             tally(f"kills of {name}")
             talk.join(60)
         assert not talk.is_alive()
-        assert watch.counts > 0 and watch.most <= limit
+        assert watch.counts > 0 and watch.most <= limit, (watch.counts, watch.most, limit)
         for result, count in Counter(map(outcome, clients)).items():
             tally(f"replies {result}", count)
         assert strata.recovers() is not None, strata.log.read_text()
         release(project, database, installation, tally)
+    # Titles that still wait for the worker would share the limit with the replies.
+    database.execute("UPDATE chat_session SET title_by_hand = true")
+    assert eventually(lambda: project.reservations() == 0, 60) is not None
     # Nothing is held back: all that the limit allows may begin.
     clients = project.clients(allowed, title=OWN_TITLE)
     project.allow(allowed)

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Max, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from chat.permissions import sessions_for
-from memory.models import RenderedBank
+from memory.models import Entry, RenderedBank
 from projects.forms import NewProjectForm
 from projects.models import Invitation, Membership
 from projects.services import create_project
@@ -20,12 +21,14 @@ from projects.services import create_project
 class ProjectRow(NamedTuple):
     """A membership with the chats that the user may read.
 
-    `tokens` is the size of the memory when it was last sent or shown; None before.
+    `tokens` is the size of the memory when it was last sent or shown; None before. `memories` is
+    the number of entries in use.
     """
 
     membership: Membership
     people: int
     tokens: int | None
+    memories: int
     chats: int = 0
     last_activity_at: datetime | None = None
 
@@ -59,8 +62,11 @@ def _project_rows(user) -> list[ProjectRow]:
     """Return the user's projects, those with the latest chats first. Two queries."""
     banks = RenderedBank.objects.filter(project=OuterRef("project"))
     memberships = Membership.objects.filter(user=user).select_related("project")
+    in_use = Entry.objects.live().filter(project=OuterRef("project")).order_by().values("project")
     memberships = memberships.annotate(
-        people=Count("project__memberships"), bank_tokens=Subquery(banks.values("tokens"))
+        people=Count("project__memberships"),
+        bank_tokens=Subquery(banks.values("tokens")),
+        memories=Coalesce(Subquery(in_use.values(count=Count("pk"))), 0),
     )
     sessions = sessions_for(user).chats().order_by().values("project")
     chats = sessions.annotate(count=Count("pk", distinct=True), last=Max("last_activity_at"))
@@ -69,7 +75,11 @@ def _project_rows(user) -> list[ProjectRow]:
     }
     rows = [
         ProjectRow(
-            member, member.people, member.bank_tokens, *by_project.get(member.project_id, ())
+            member,
+            member.people,
+            member.bank_tokens,
+            member.memories,
+            *by_project.get(member.project_id, ()),
         )
         for member in memberships.order_by("project__name", "project__id")
     ]

@@ -44,6 +44,8 @@ def test_the_list_is_filtered_and_searched_by_tag(client, editor, chats):
     filtered = client.get(LIST, {"tag": "tools"}).content.decode()
     main = filtered[filtered.index("<main") :]
     assert "Gauges" in main and "Tides" not in main and 'aria-current="true"' in main
+    unused = client.get(LIST, {"tag": "unused"}).content.decode()
+    assert "No chats with the tag “unused”." in unused
     found = client.get(LIST, {"q": "tools"}).content.decode()
     assert "Gauges" in found[found.index("<main") :]
 

@@ -41,7 +41,7 @@ def test_private_chats_of_others_are_not_counted(rows, owner, editor, chat):
 
 
 def test_the_memory_is_a_bar_in_the_budget(rows, owner, project, entry):
-    assert "no memories yet" in rows(owner)[0]
+    assert "1 memory" in rows(owner)[0] and "<meter" not in rows(owner)[0]
     tokens = rendered_bank(project).tokens
     [row] = rows(owner)
     assert f'max="2000" value="{tokens}"' in row
@@ -49,6 +49,10 @@ def test_the_memory_is_a_bar_in_the_budget(rows, owner, project, entry):
     Project.objects.update(memory_enabled=False)
     [row] = rows(owner)
     assert "memory off" in row and "<meter" not in row
+
+
+def test_a_project_without_entries_has_no_memories_yet(rows, owner, project):
+    assert "no memories yet" in rows(owner)[0]
 
 
 def test_instructions_are_not_shown(rows, owner, project):

@@ -14,7 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from chat.conversations.messages import NewBranch, draft, post_messages
-from chat.models import Message, Visibility
+from chat.conversations.sessions import create_session
+from chat.models import Message, Session, Visibility
 from config.asgi import application
 from memory.facts import Statement, create_fact
 from memory.layers.conversations import summarise
@@ -22,7 +23,7 @@ from memory.models import Entry, Fact, File
 from memory.recall import indexing
 from projects.models import Membership, Token
 from projects.services import create_project, set_archived
-from tests.memory.file_helpers import read
+from tests.memory.file_helpers import add_read, read
 from tests.memory.recall_helpers import recalled_texts, talk
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -456,3 +457,73 @@ def test_a_file_is_added_searched_and_read(call, owner, project, era):
     [page, *_] = call(owner, "read_file", era, file_id=added["file_id"])["pages"]
     assert "24 newton" in page["text"]
     assert "base64" in call(owner, "add_file", era, name="x", content="???", is_base64=True)
+
+
+@pytest.fixture
+def manual(project, owner) -> File:
+    return add_read(project, owner)
+
+
+@pytest.mark.parametrize("name", ["owner", "editor", "viewer"])
+def test_members_use_files_as_their_role_allows(request, call, manual, name):
+    user = request.getfixturevalue(name)
+    [hit, *_] = call(user, "search_files", query="torque of the bolts")["results"]
+    assert hit["file_id"] == str(manual.pk)
+    assert call(user, "read_file", file_id=str(manual.pk))["pages"]
+    added = call(user, "add_file", name="notes.md", content="The pump is blue.")
+    assert isinstance(added, str) == (name == "viewer")
+    assert File.objects.filter(name="notes.md").exists() == (name != "viewer")
+
+
+def test_only_its_owner_reaches_a_file_of_a_private_chat(call, project, owner, editor):
+    chat = create_session(project, editor, visibility=Visibility.PRIVATE)
+    secret = str(add_read(project, editor, session=chat).pk)
+
+    def seen(user) -> tuple[bool, bool]:
+        found = call(user, "search_files", query="torque of the bolts")["results"]
+        return bool(found), not isinstance(call(user, "read_file", file_id=secret), str)
+
+    assert (seen(editor), seen(owner)) == ((True, True), (False, False))
+    Session.objects.filter(pk=chat.pk).update(visibility=Visibility.PROJECT)
+    assert seen(owner) == (True, True)
+    Session.objects.filter(pk=chat.pk).update(deleted_at=timezone.now())
+    assert (seen(editor), seen(owner)) == ((False, False), (False, False))
+
+
+def test_a_token_of_another_project_reaches_no_file_of_this_one(call, owner, manual):
+    other = {"project": create_project(owner, name="Other")}
+    assert call(owner, "search_files", token=other, query="torque of the bolts")["results"] == []
+    assert isinstance(call(owner, "read_file", token=other, file_id=str(manual.pk)), str)
+    added = call(owner, "add_file", token=other, name=manual.name, content="The pump is blue.")
+    assert File.objects.get(pk=added["file_id"]).project == other["project"]
+    assert manual.revisions.count() == 1
+
+
+@pytest.mark.parametrize("who", ["stranger", "former member", "inactive member"])
+def test_others_reach_no_file_with_a_token_of_the_project(
+    post, project, editor, stranger, manual, who
+):
+    user = stranger if who == "stranger" else editor
+    secret = Token.objects.create(user=user, project=project)[1]
+    if who == "former member":
+        Membership.objects.filter(user=user).delete()
+    elif who == "inactive member":
+        type(user).objects.filter(pk=user.pk).update(is_active=False)
+    for tool, arguments in (
+        ("search_files", {"query": "torque of the bolts"}),
+        ("read_file", {"file_id": str(manual.pk)}),
+        ("add_file", {"name": "notes.md", "content": "The pump is blue."}),
+    ):
+        body = LIST | {"method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        answer = post(body, **headers(secret))
+        assert answer.status_code == (401 if who == "inactive member" else 404)
+        assert "newton" not in answer.text
+    assert File.objects.get() == manual
+
+
+def test_files_of_an_archived_project_are_read_only(call, owner, project, manual):
+    set_archived(project, True)
+    assert call(owner, "search_files", query="torque of the bolts")["results"]
+    added = call(owner, "add_file", name="notes.md", content="The pump is blue.")
+    assert "archived and read-only" in added
+    assert File.objects.get() == manual

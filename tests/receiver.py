@@ -37,6 +37,9 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             def _take(self) -> None:
+                # Python leaves it out for HTTP/1.0, and boto3 waits a second before each upload.
+                if self.headers.get("Expect") == "100-continue":
+                    self.handle_expect_100()
                 length = int(self.headers.get("Content-Length", 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 received = Received(self.command, self.path, headers, self.rfile.read(length))

@@ -79,7 +79,7 @@ def wire(settings, monkeypatch) -> Iterator[type[Wire]]:
     settings.OLLAMA_URL = "http://127.0.0.1:9/v1"
     monkeypatch.setattr(Wire, "seen", [])
     server = ThreadingHTTPServer(("127.0.0.1", 0), Wire)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     addresses = {kind: f"{address}/v1" for kind in providers.ADDRESSES} | {"anthropic": address}
     monkeypatch.setattr(providers, "ADDRESSES", addresses)

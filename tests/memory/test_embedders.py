@@ -70,7 +70,7 @@ def _encoded(vector, request) -> object:
 @pytest.fixture
 def server(monkeypatch):
     with Server() as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
         monkeypatch.setenv("OPENAI_BASE_URL", running.url)
         monkeypatch.setattr(remote, "RETRY_WAITS_S", (0.0, 0.0))
         yield running

@@ -36,7 +36,7 @@ class Tags(BaseHTTPRequestHandler):
 @pytest.fixture
 def ollama(settings) -> Iterator[type[Tags]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Tags)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     settings.OLLAMA_URL = f"http://127.0.0.1:{server.server_port}/v1"
     yield Tags
     server.shutdown()

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block import blockquote as parse_blockquote
 from markdown_it.rules_block import table as parse_table
@@ -54,8 +55,8 @@ def limit_blocks(parser: MarkdownIt) -> None:
         return True
 
     parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})
-    ends = ["paragraph", "reference", "blockquote", "list"]
-    parser.block.ruler.at("blockquote", blockquote, {"alt": ends})
+    ends: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.at("blockquote", blockquote, ends)
 
 
 class CachedHtml(NamedTuple):

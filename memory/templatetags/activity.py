@@ -153,12 +153,14 @@ def _imported(act: Activity) -> str:
 
 
 def _entry_link(row: Any, slug: str) -> SafeString:
-    """Return a link with the title of the chat or the period, in the colour of the layer."""
+    """Return a link with the chat, file or period of the entry, in the colour of the layer."""
     act, entry = row.act, row.entry
     if row.session:
         label = row.session.label
     elif entry and entry.session:
         label = entry.session.open_label
+    elif entry and entry.file:
+        label = entry.file.document.name
     else:
         label = activity_period(act) or (entry and localized_label(entry.layer, entry.period_key))
     label = label or _("a memory")

@@ -87,7 +87,8 @@ def activity_rows(
 ) -> list[ActivityRow]:
     """Return the newest `limit` rows of `activities`. Takes at most four queries."""
     acts = list(activities.select_related("by", "whom").order_by("-id")[:limit])
-    entries = entries_for(member).in_bulk(_ids(acts, "entry_id"))
+    visible = entries_for(member).select_related("file__document")
+    entries = visible.in_bulk(_ids(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)
     sessions = readable.in_bulk(_ids(acts, "session_id"))
     facts = facts_for(member).current().in_bulk(_ids(acts, "fact_id"))

@@ -90,6 +90,13 @@ def test_a_file_gets_an_entry_whose_lines_lead_to_its_passages(project, owner):
     assert run_cycle(project).rewritten == 0
 
 
+def test_the_activity_names_the_file_of_an_entry(project, owner):
+    document = add_read(project, owner)
+    run_cycle(project)
+    link = f'href="{reverse("entry", args=[project.slug, entry_of(document).pk])}">{document.name}<'
+    assert link in visit(project, owner, "memory-activity")
+
+
 def test_the_api_names_the_file_of_an_entry(api, project, owner):
     document = add_read(project, owner)
     run_cycle(project)

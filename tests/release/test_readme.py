@@ -15,7 +15,7 @@ from tests.scripted import ScriptedModel
 from tests.server import ROOT
 from tests.shape.ports import reserved_port
 
-STAMPS = (".made", ".installed", ".demo-tried")
+STAMPS = (".made", ".uv-tried", ".installed", ".demo-tried")
 
 
 def shown(beginning: str) -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.xdist_order import dealt
+from tests.xdist_order import ALONE, LONGEST, SHARING, dealt
 
 ROOT = Path("/tests")
 FILES = (
-    *("chat/test_a.py", "chat/completions/test_b.py", "docs/test_c.py", "e2e/test_d.py"),
+    *("chat/test_a.py", "chat/openai_api/test_b.py", "docs/test_c.py", "e2e/test_d.py"),
     *("e2e/test_e.py", "memory/test_f.py", "torture/test_g.py", "torture/test_h.py"),
 )
 
@@ -38,7 +38,7 @@ def test_each_process_begins_with_what_takes_long_and_ends_with_what_is_quick():
     shares = [order[share * number : share * (number + 1)] for number in range(3)]
     assert [_files(tests) for tests in shares] == [
         ["e2e/test_d.py", "chat/test_a.py", "e2e/test_e.py", "chat/test_a.py"],
-        ["completions/test_b.py", "chat/test_a.py", "torture/test_g.py", "memory/test_f.py"],
+        ["openai_api/test_b.py", "chat/test_a.py", "torture/test_g.py", "memory/test_f.py"],
         ["docs/test_c.py", "memory/test_f.py", "torture/test_h.py", "memory/test_f.py"],
     ]
 
@@ -47,6 +47,12 @@ def test_files_that_share_a_browser_go_to_one_process():
     order = dealt(TESTS, ROOT, 4)
     places = [place for place, item in enumerate(order) if item.path.parent.name == "e2e"]
     assert max(places) < len(TESTS) // 4
+
+
+def test_what_takes_long_has_its_present_name():
+    tests = Path(__file__).parent
+    assert all((tests / folder).is_dir() for folder in (ALONE, *SHARING))
+    assert all((tests / ALONE / name).is_file() for name in LONGEST)
 
 
 def _files(tests: list[Test]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 # The folders whose tests take long: files that stand alone, and folders whose files share a Strata
 # or a browser that takes long to start.
 ALONE = "torture"
-SHARING = ("e2e", "docs", "chat/completions", "operations")
+SHARING = ("e2e", "docs", "chat/openai_api", "operations")
 # Files with a test of a minute or two, which nobody should begin last.
 LONGEST = ("test_schema.py", "test_state_machine.py")
 

@@ -200,9 +200,9 @@ async def batch_events(response: httpx2.Response) -> None:
 
 
 class BatchedEventStream(httpx2.AsyncByteStream):
-    """Wraps a stream of events, each of whose chunks is everything that has arrived.
+    """Wraps the byte stream of a response and yields whole events, several in one batch.
 
-    Its own chunks are whole events. Further events arrive while it pauses between two batches.
+    It pauses after each batch, so that the events that arrive meanwhile form the next batch.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream, channel: TextChannel | None = None) -> None:

@@ -90,13 +90,15 @@ class ForgetScope:
 
     @property
     def covers_whole_sessions(self) -> bool:
-        """Whether whole sessions are selected, by id or by import, not single messages."""
+        """True if the only condition is a session or an import, so that whole sessions are
+        selected.
+        """
         named = self.session is not None or self.upload is not None
         return named and len(self.conditions) == 1
 
     @property
     def names_object(self) -> bool:
-        """Whether an object is named, so that other conditions only select within this object."""
+        """True if an object is named. Other conditions then only select within this object."""
         named = (self.message, self.session, self.entry, self.upload, self.file)
         return any(pk is not None for pk in named)
 
@@ -116,7 +118,7 @@ class Trim:
 
     @property
     def needs_rewrite(self) -> bool:
-        """Whether a model wrote a lost line from several messages, some of which may stay."""
+        """True if a model wrote a lost line from several messages, some of which may stay."""
         return any(not line.speaker and len(line.sources) > 1 for line in self.lost)
 
 

@@ -68,11 +68,11 @@ def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUI
 
 
 class _Comparison:
-    """Finds lines, written by a model, that contain particulars of forgotten messages, or of
-    deleted entries of files. No digest is written from the text of a file itself.
+    """Finds lines of a model that contain names, dates or numbers of the forgotten text.
 
-    A model reads the whole conversation, so a line may contain more than the messages that it
-    names.
+    A line may contain more than the messages that it names as sources, because the model reads the
+    whole conversation. The forgotten text is that of messages and of the entries of files. Digests
+    are written from these entries, not from the files.
     """
 
     def __init__(self, project: Project, deletions: DeletionSet) -> None:
@@ -91,7 +91,7 @@ class _Comparison:
         self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular of forgotten messages that no source of theirs has."""
+        """Return the lines with a particular of the forgotten text that their own sources lack."""
         exposing = []
         for line in found:
             suspicious = [

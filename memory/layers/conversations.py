@@ -194,7 +194,7 @@ class SummaryJob:
 
     @property
     def quotes(self) -> bool:
-        """Whether the summary consists of quotations."""
+        """True if the summary consists of quotations."""
         return self.written_by == summarising.EXTRACTIVE
 
     def write(self) -> None:

@@ -22,11 +22,13 @@ MAX_SPEAKER_CHARS = 60
 class Line:
     """One line of an entry, without the mark of a list.
 
-    `day` is the local day of its first source, in the zone of the entry. `speaker` is the name in
-    front of a quotation, "" for a line that a model or a person wrote. `sources` are the ids of the
-    messages that the line rests on; without them, it rests on the entry as a whole. `score` is the
-    salience of a quotation, comparable within a project; for other lines, it is derived from the
-    rank. `until` is the day on which another fact replaced the one in this line. It is not stored.
+    - `day`: the local day of its first source, in the zone of the entry.
+    - `speaker`: the name in front of a quotation, "" for a line that a model or a person wrote.
+    - `sources`: the ids of the messages that the line is based on. Without ids, any message of the
+      entry may be its source.
+    - `score`: the salience of a quotation, comparable within a project. For other lines, it is
+      derived from the rank.
+    - `until`: the day on which another fact replaced the one in this line. It is not stored.
     """
 
     text: str

@@ -13,7 +13,7 @@ from chat.models import Message, Visibility
 from memory.forgetting.scope import DeletionSet, Trim
 from memory.layers import coverage, lines, losses
 from memory.layers.bank import item_tokens
-from memory.layers.entities import find_entities
+from memory.layers.entities import TextIndex, find_entities
 from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, FilePassage
 from memory.models.entries import CONVERSATION
@@ -88,7 +88,7 @@ class _Comparison:
         texts += [*of_files.values_list("summary", flat=True)]
         texts += [*earlier.values_list("summary", flat=True)]
         self.is_possible = len(texts) <= MAX_COMPARED_MESSAGES
-        self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
+        self._forgotten = [TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
         """Return the lines with a particular of the forgotten text that their own sources lack."""
@@ -100,7 +100,7 @@ class _Comparison:
                 if any(particular in text for text in self._forgotten)
             ]
             if suspicious:
-                own = losses.TextIndex("\n".join(self._own_texts(line)))
+                own = TextIndex("\n".join(self._own_texts(line)))
                 if not all(particular in own for particular in suspicious):
                     exposing.append(line)
         return exposing

@@ -19,8 +19,7 @@ from datetime import date, timedelta
 from functools import cache
 from uuid import UUID
 
-from memory.layers.lines import Line
-from memory.layers.roll_up import LineIndex, rolled_up
+from memory.layers.lines import Line, LineIndex, rolled_up
 
 # The maximum share of the budget for pinned entries.
 PINNED_SHARE = 0.5

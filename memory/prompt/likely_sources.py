@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from memory.layers.content_words import content_words
+from memory.layers.lines import content_words
 from memory.recall.embedders import Embedder, EmbedderError
 
 # Weights chosen on the set `tuning` of tests/memory/data/likely_used.toml.

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.layers.content_words import content_words
+from memory.layers.lines import content_words
 from memory.layers.summarising.quotations import (
     MAX_SENTENCE_CHARS,
     Passage,

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry
 
 register = template.Library()

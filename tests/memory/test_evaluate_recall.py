@@ -13,10 +13,10 @@ from django.core.management import CommandError, call_command
 from memory.models import Chunk
 from memory.recall import ranking
 from memory.recall.evaluation import labelled, measures
+from memory.recall.evaluation.fitting import fit_weights
 from memory.recall.search import RecallScope
 from memory.recall.service import recall
 from projects.models import Project
-from tests.bench.fit_recall import SET_BY_HAND, FitCommand, fit_weights
 from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -103,8 +103,8 @@ def set_path(tmp_path):
     return file
 
 
-def evaluate(capsys, *arguments, command="evaluate_recall"):
-    call_command(command, *arguments, "--json")
+def evaluate(capsys, *arguments):
+    call_command("evaluate_recall", *arguments, "--json")
     return json.loads(capsys.readouterr().out)
 
 
@@ -150,18 +150,12 @@ def test_the_measured_order_is_that_of_recall(set_path):
             assert [ranked.tokens[row] for row in order] == [row.tokens for row in results]
 
 
-def test_weights_that_are_fitted_put_evidence_first(path, set_path, capsys, monkeypatch):
-    fitted = {}
-
-    def record(sets, names):
-        fitted.update(fit_weights(sets, names))
-        return fitted
-
-    monkeypatch.setattr("tests.bench.fit_recall.fit_weights", record)
-    report = evaluate(capsys, path, set_path, command=FitCommand())
-    assert set(fitted) == set(ranking.WEIGHTS)
-    for name, weight in fitted.items():
-        by_hand = ranking.WEIGHTS[name] if name in SET_BY_HAND else None
+def test_weights_that_are_fitted_put_evidence_first(path, set_path, capsys):
+    report = evaluate(capsys, path, set_path, "--fit")
+    weights = report["weights"]
+    assert set(weights) == set(ranking.WEIGHTS)
+    for name, weight in weights.items():
+        by_hand = ranking.WEIGHTS[name] if name in ranking.SET_BY_HAND else None
         assert weight == pytest.approx(by_hand) if by_hand else weight >= 0
     assert all(figures["R@5"] == 1 for figures in report["sets"].values())
 
@@ -173,8 +167,8 @@ def test_a_fit_learns_nothing_from_the_set_that_is_left_out(path, set_path, caps
         fitted.append(set(sets))
         return fit_weights(sets, names)
 
-    monkeypatch.setattr("tests.bench.fit_recall.fit_weights", record)
-    report = evaluate(capsys, path, set_path, "--leave-out", "advice", command=FitCommand())
+    monkeypatch.setattr("memory.recall.evaluation.fitting.fit_weights", record)
+    report = evaluate(capsys, path, set_path, "--leave-out", "advice")
     assert set(report["sets"]) == {"advice"}
     assert fitted == [{"locomo"}]
 
@@ -189,9 +183,8 @@ def test_each_conversation_can_be_left_out_in_turn(path, set_path, tmp_path, cap
         fitted.append(set(conversations))
         return fit_weights(sets, names)
 
-    monkeypatch.setattr("tests.bench.fit_recall.fit_weights", record)
-    arguments = (path, set_path, other, "--leave-out", "conversations")
-    report = evaluate(capsys, *arguments, command=FitCommand())
+    monkeypatch.setattr("memory.recall.evaluation.fitting.fit_weights", record)
+    report = evaluate(capsys, path, set_path, other, "--leave-out", "conversations")
     assert report["sets"]["advice"]["questions"] == 4
     everything = {"locomo/talk", "advice/1", "advice/2"}
     left_out = [everything - others for others in fitted]
@@ -200,7 +193,7 @@ def test_each_conversation_can_be_left_out_in_turn(path, set_path, tmp_path, cap
 
 def test_a_set_that_is_not_read_cannot_be_left_out(set_path):
     with pytest.raises(CommandError, match="takes one of the sets that are read"):
-        call_command(FitCommand(), set_path, "--leave-out", "locomo")
+        call_command("evaluate_recall", set_path, "--leave-out", "locomo")
 
 
 def test_without_json_it_prints_a_table(path, set_path, capsys):

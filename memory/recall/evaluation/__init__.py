@@ -1,1 +1,1 @@
-"""Evaluation of recall on labelled conversations: metrics and an unfitted baseline."""
+"""Evaluation of recall on labelled conversations: metrics, unfitted baseline, fitting weights."""

@@ -146,6 +146,17 @@ def measure_order(
             figures.add("tokens", question.conversation, float(size.sum()))
 
 
+def without_conversation(
+    sets: Mapping[str, Sequence[RankedQuestion]], conversation: str
+) -> dict[str, list[RankedQuestion]]:
+    """Return the questions of all sets except those of one conversation."""
+    others = {
+        name: [question for question in questions if question.conversation != conversation]
+        for name, questions in sets.items()
+    }
+    return {name: questions for name, questions in others.items() if questions}
+
+
 def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:
     """Return as many of the first candidates in `order` as are needed for `count` messages."""
     messages: set[str] = set()

@@ -1,7 +1,4 @@
-"""Fit the weights of the ranking signals on labelled conversations, and measure recall with them.
-
-`python -m tests.bench.fit_recall PATH…` takes the options of `evaluate_recall`, and those of
-`FitCommand`. It prints the weights for `WEIGHTS` in memory/recall/ranking.py.
+"""Fit the weights of the ranking signals on labelled conversations.
 
 The model is a softmax over the candidates of a question. A weight vector is good if the candidates
 with evidence are probable. All sets have the same weight, even if one has more questions. Within a
@@ -10,32 +7,14 @@ signals. Fitted weights are never negative, and weights that are set by hand are
 rules make the weights work better on other kinds of conversations.
 """
 
-import os
-import sys
-from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import django
 import numpy as np
-from django.core.management.base import CommandError
 from numpy.typing import NDArray
 
-import manage
+from memory.recall.evaluation.measures import RankedQuestion
+from memory.recall.ranking import SET_BY_HAND, WEIGHTS
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django.setup()
-
-# ruff: noqa: E402
-from memory.management.commands.evaluate_recall import Command, Ranking
-from memory.recall.evaluation.measures import Evaluation, RankedQuestion
-from memory.recall.ranking import WEIGHTS
-
-# The signals whose weights are not fitted.
-SET_BY_HAND = (
-    *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
-    *("asked_latest", "recent_message"),
-)
 # The factor of the sum of squared weights, chosen on other conversations (docs/recall.md).
 PENALTY = 0.03
 # The weight of finding the session of the evidence, relative to finding its message.
@@ -131,68 +110,3 @@ def _softmax(scores: Doubles, starts: NDArray, group_of: NDArray) -> Doubles:
     exponential = np.exp(scores - highest)
     result: Doubles = exponential / np.add.reduceat(exponential, starts)[group_of]
     return result
-
-
-EACH_CONVERSATION = "conversations"
-
-
-class FitCommand(Command):
-    """`evaluate_recall` with fitted weights."""
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument(
-            "--leave-out",
-            metavar="SET",
-            help="measure this set only, with weights that are fitted on the other sets; "
-            f"“{EACH_CONVERSATION}” measures each conversation with weights fitted on the others",
-        )
-
-    def rankings(
-        self, evaluation: Evaluation, options: Mapping[str, Any]
-    ) -> dict[str, list[Ranking]]:
-        sets, names, left_out = evaluation.questions, list(WEIGHTS), options["leave_out"]
-        if left_out == EACH_CONVERSATION:
-            return {
-                name: [
-                    (
-                        fit_weights(without_conversation(sets, conversation), names),
-                        [it for it in questions if it.conversation == conversation],
-                    )
-                    for conversation in dict.fromkeys(it.conversation for it in questions)
-                ]
-                for name, questions in sets.items()
-            }
-        if left_out:
-            others = {name: questions for name, questions in sets.items() if name != left_out}
-            if left_out not in sets or not others:
-                known = ", ".join(sorted(sets))
-                raise CommandError(
-                    f"--leave-out takes one of the sets that are read ({known}), and needs another."
-                )
-            return {left_out: [(fit_weights(others, names), sets[left_out])]}
-        weights = fit_weights(sets, names)
-        for name, weight in weights.items():
-            self.stderr.write(f'    "{name}": {weight:.3f},')
-        return {name: [(weights, questions)] for name, questions in sets.items()}
-
-
-def without_conversation(
-    sets: Mapping[str, Sequence[RankedQuestion]], conversation: str
-) -> dict[str, list[RankedQuestion]]:
-    """Return the questions of all sets except those of one conversation."""
-    others = {
-        name: [question for question in questions if question.conversation != conversation]
-        for name, questions in sets.items()
-    }
-    return {name: questions for name, questions in others.items() if questions}
-
-
-def main() -> None:
-    arguments = ["fit_recall", *sys.argv[1:]]
-    with manage.database(arguments):
-        FitCommand().run_from_argv(["manage.py", *arguments])
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
@@ -78,7 +79,7 @@ class Token(AbstractAuthToken):
         ordering = ["-created"]
 
     def __str__(self) -> str:
-        return self.name or f"token of {self.user}"
+        return self.name or gettext("Token of %(user)s") % {"user": self.user}
 
     @classmethod
     def issue(cls, user, *, expiry: datetime | None = None, **fields: Any) -> tuple["Token", str]:

@@ -124,8 +124,8 @@ class MessageForm(forms.Form):
         return messages.ask(chat_session, data["content"], user, attachments=uploads)
 
 
-class NewChatForm(MessageForm):
-    """The first message of a chat, with the chat's visibility and whether it is remembered."""
+class ChatOptionsForm(forms.Form):
+    """The visibility of a new chat, and whether it is remembered."""
 
     visibility = forms.ChoiceField(
         label=_("Who can read this chat"),
@@ -137,6 +137,14 @@ class NewChatForm(MessageForm):
 
     def clean_visibility(self) -> str:
         return self.cleaned_data["visibility"] or Visibility.PROJECT
+
+    def apply_to(self, chat_session: Session) -> None:
+        chat_session.visibility = self.cleaned_data["visibility"]
+        chat_session.remembered = not self.cleaned_data["unremembered"]
+
+
+class NewChatForm(ChatOptionsForm, MessageForm):
+    """The first message of a chat, with the chat's options."""
 
 
 class NoteForm(forms.Form):

@@ -34,7 +34,9 @@ class ProviderForm(forms.Form):
         label=_("Name"),
         required=False,
         max_length=40,
-        help_text=_("Only for an OpenAI-compatible server: the beginning of its models’ names."),
+        help_text=_(
+            "Only for an OpenAI-compatible server. The names of its models begin with this."
+        ),
     )
     address = forms.CharField(
         label=_("Address"),
@@ -108,7 +110,7 @@ class ServerModelsForm(forms.Form):
         known = catalogue.known_models()
         for name, default in (
             ("chat_model", _("Demo model")),
-            ("system_model", _("The chat model; extractive for the demo model")),
+            ("system_model", _("Same as the chat model (with the demo model: extractive)")),
         ):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
@@ -177,7 +179,7 @@ class SessionModelForm(forms.ModelForm):
         min_value=0,
         max_value=2,
         widget=forms.NumberInput(attrs={"step": "0.1"}),
-        help_text=_("0 for the same answers, 1 and more for varied ones. Empty: the default."),
+        help_text=_("0: similar answers. 1 or more: varied answers. Empty: the default."),
     )
 
     class Meta:

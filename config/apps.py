@@ -3,6 +3,7 @@ import os
 from django.apps import AppConfig
 from django.conf import settings
 from django.db.models.signals import post_migrate, pre_migrate
+from django.utils.translation import gettext_lazy as _
 
 from config.observability.metrics import multiprocess
 
@@ -15,6 +16,7 @@ if settings.METRICS_DIR:
 
 class ConfigConfig(AppConfig):
     name = "config"
+    verbose_name = _("Server")
 
     def ready(self) -> None:
         from config import beat_schedule

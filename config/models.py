@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 
 class Heartbeat(models.Model):
@@ -67,18 +68,23 @@ class CrashedTask(models.Model):
     The arguments are ids.
     """
 
-    key = models.CharField(primary_key=True, max_length=64, editable=False)
-    task = models.CharField(max_length=100)
-    args = models.JSONField(default=list)
-    kwargs = models.JSONField(default=dict)
-    crashes = models.PositiveIntegerField(default=0)
-    last_crash_at = models.DateTimeField()
+    key = models.CharField(_("key"), primary_key=True, max_length=64, editable=False)
+    task = models.CharField(_("task"), max_length=100)
+    args = models.JSONField(_("arguments"), default=list)
+    kwargs = models.JSONField(_("keyword arguments"), default=dict)
+    crashes = models.PositiveIntegerField(_("crashes"), default=0)
+    last_crash_at = models.DateTimeField(_("last crash"))
     set_aside_at = models.DateTimeField(
+        _("paused since"),
         null=True,
         help_text="The task does not run since then. A task without arguments is only paused.",
     )
 
     objects = CrashedTaskQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("crashed task")
+        verbose_name_plural = _("crashed tasks")
 
     def __str__(self) -> str:
         return self.task

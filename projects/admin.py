@@ -79,7 +79,7 @@ class ProjectAdmin(admin.ModelAdmin):
     list_display = (
         "name",
         "slug",
-        "chat_model_name",
+        "model_in_use",
         "memory_enabled",
         "bank_max_tokens",
         "created_at",
@@ -116,6 +116,10 @@ class ProjectAdmin(admin.ModelAdmin):
     def get_deleted_objects(self, objs, request):
         # List only the projects, because everything in them is deleted too, which is too much.
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
+
+    @admin.display(description=_("chat model"), ordering="chat_model")
+    def model_in_use(self, project: Project) -> str:
+        return project.chat_model_name
 
 
 @admin.register(Membership)
@@ -188,7 +192,7 @@ class InvitationAdmin(ReadOnlyAdmin):
         "project",
         "username",
         "role",
-        "state",
+        "status",
         "uses",
         "max_uses",
         "expires_at",
@@ -209,6 +213,10 @@ class InvitationAdmin(ReadOnlyAdmin):
     def take_back(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
         for invitation in queryset:
             invitations.revoke(invitation)
+
+    @admin.display(description=_("state"))
+    def status(self, invitation: Invitation) -> str:
+        return str(invitation.state.label)
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("projects.change_invitation")

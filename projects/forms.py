@@ -326,7 +326,7 @@ class TokenForm(forms.Form):
     )
     SCOPES = (
         ("read", _("Read")),
-        ("write", _("Write: send messages and change what you can change")),
+        ("write", _("Write: send messages and make changes")),
         ("admin", _("Manage: projects, members, forgetting and tokens")),
     )
 

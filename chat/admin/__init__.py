@@ -95,7 +95,7 @@ class MessageAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     date_hierarchy = "created_at"
     search_fields = ("text", "=session__id", "author__username", "author_name")
 
-    @admin.display(description="text")
+    @admin.display(description=_("text"))
     def excerpt(self, message: Message) -> str:
         return self.preview(message, message.text or message.error)
 
@@ -108,15 +108,15 @@ class MessageRevisionAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     date_hierarchy = "edited_at"
     search_fields = ("text", "=message__id", "edited_by__username")
 
-    @admin.display(description="text")
+    @admin.display(description=_("text"))
     def excerpt(self, revision: MessageRevision) -> str:
         return self.preview(revision, revision.text)
 
 
 @admin.register(Reaction)
 class ReactionAdmin(ReadOnlyAdmin):
-    list_display = ("emoji", "user", "message_id", "created_at")
-    list_select_related = ("user",)
+    list_display = ("emoji", "user", "message", "created_at")
+    list_select_related = ("user", "message")
     date_hierarchy = "created_at"
     search_fields = ("emoji", "=message__id", "user__username")
 
@@ -145,7 +145,7 @@ class AttachmentAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     search_fields = ("name", "description", "=session__id", "sha256")
     exclude = ("file",)
 
-    @admin.display(description="name")
+    @admin.display(description=_("name"))
     def name_preview(self, attachment: Attachment) -> str:
         return self.preview(attachment, attachment.name)
 

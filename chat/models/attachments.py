@@ -20,27 +20,41 @@ class Attachment(ProjectScopedModel):
     """A re-encoded image. `message` is None until a message uses it."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attachments")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
+    session = models.ForeignKey(
+        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="attachments"
+    )
     message = models.ForeignKey(
-        Message, null=True, blank=True, on_delete=models.CASCADE, related_name="attachments"
+        Message,
+        verbose_name=_("message"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="attachments",
     )
     uploaded_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("uploaded by"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
     )
-    name = models.CharField(max_length=200, blank=True)
+    name = models.CharField(_("name"), max_length=200, blank=True)
     description = models.CharField(
+        _("description"),
         max_length=1_000,
         blank=True,
         help_text="Alternative text for readers and models that cannot see the image.",
     )
-    media_type = models.CharField(max_length=40)
-    width = models.PositiveIntegerField(help_text="Pixels.")
-    height = models.PositiveIntegerField(help_text="Pixels.")
-    size = models.PositiveIntegerField(help_text="Bytes.")
-    sha256 = models.CharField(max_length=64)
-    file = models.FileField(upload_to=stored_at, max_length=200)
-    created_at = models.DateTimeField(default=timezone.now)
+    media_type = models.CharField(_("media type"), max_length=40)
+    width = models.PositiveIntegerField(_("width"), help_text="Pixels.")
+    height = models.PositiveIntegerField(_("height"), help_text="Pixels.")
+    size = models.PositiveIntegerField(_("size"), help_text="Bytes.")
+    sha256 = models.CharField(_("SHA-256"), max_length=64)
+    file = models.FileField(_("file"), upload_to=stored_at, max_length=200)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
 
     class Meta:
         verbose_name = _("image")
@@ -59,15 +73,20 @@ class FileRemoval(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project_id = models.UUIDField()
-    path = models.CharField(max_length=200)
+    project_id = models.UUIDField(_("project ID"))
+    path = models.CharField(_("path"), max_length=200)
     act = models.UUIDField(
-        null=True, blank=True, help_text="The forget request that caused the removal."
+        _("forget request"),
+        null=True,
+        blank=True,
+        help_text="The forget request that caused the removal.",
     )
-    attempts = models.PositiveIntegerField(default=0)
-    last_error = models.CharField(max_length=100, blank=True, help_text="The class of the error.")
-    created_at = models.DateTimeField(default=timezone.now)
-    next_try_at = models.DateTimeField(default=timezone.now)
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    last_error = models.CharField(
+        _("last error"), max_length=100, blank=True, help_text="The class of the error."
+    )
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    next_try_at = models.DateTimeField(_("next attempt"), default=timezone.now)
 
     class Meta:
         verbose_name = _("file to delete")

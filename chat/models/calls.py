@@ -37,10 +37,13 @@ class Call(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="calls")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="calls"
+    )
     # The user who requested the call; null for automatic work.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
@@ -48,28 +51,39 @@ class Call(ProjectScopedModel):
         db_index=False,
     )
     token_id = models.UUIDField(
-        null=True, blank=True, help_text="The public id of the API token of the request."
+        _("API token ID"),
+        null=True,
+        blank=True,
+        help_text="The public id of the API token of the request.",
     )
-    kind = models.CharField(max_length=12, choices=CallKind.choices)
-    model = models.CharField(max_length=200)
-    session_id = models.UUIDField(null=True, blank=True)
-    message_id = models.UUIDField(null=True, blank=True, help_text="The reply.")
-    started_at = models.DateTimeField(default=timezone.now)
-    duration_ms = models.PositiveIntegerField(null=True, blank=True)
-    input_tokens = models.PositiveIntegerField(default=0)
+    kind = models.CharField(_("kind"), max_length=12, choices=CallKind.choices)
+    model = models.CharField(_("model"), max_length=200)
+    session_id = models.UUIDField(_("chat ID"), null=True, blank=True)
+    message_id = models.UUIDField(_("message ID"), null=True, blank=True, help_text="The reply.")
+    started_at = models.DateTimeField(_("started at"), default=timezone.now)
+    duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
+    input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     cached_tokens = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Input tokens that the provider read from its cache."
+        _("cached tokens"),
+        default=0,
+        db_default=0,
+        help_text="Input tokens that the provider read from its cache.",
     )
-    output_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
     )
     outcome = models.CharField(
-        max_length=200, blank=True, help_text="“answered”, or the reason of the failure."
+        _("outcome"),
+        max_length=200,
+        blank=True,
+        help_text="“answered”, or the reason of the failure.",
     )
-    reserved_tokens = models.PositiveIntegerField(null=True, blank=True)
-    reserved_cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    reserved_until = models.DateTimeField(null=True, blank=True)
+    reserved_tokens = models.PositiveIntegerField(_("reserved tokens"), null=True, blank=True)
+    reserved_cost = models.DecimalField(
+        _("reserved cost"), max_digits=12, decimal_places=6, null=True, blank=True
+    )
+    reserved_until = models.DateTimeField(_("reserved until"), null=True, blank=True)
 
     class Meta:
         # The table was created by the app `memory`.

@@ -39,24 +39,29 @@ class Import(ProjectScopedModel):
     """One uploaded file, with the progress and the result of its import."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="imports")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="imports"
+    )
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="imports"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
+        on_delete=models.CASCADE,
+        related_name="imports",
     )
-    name = models.CharField(max_length=200)
-    format = models.CharField(max_length=20, default="auto")
-    file = models.FileField(upload_to=stored_at, max_length=200, blank=True)
+    name = models.CharField(_("name"), max_length=200)
+    format = models.CharField(_("format"), max_length=20, default="auto")
+    file = models.FileField(_("file"), upload_to=stored_at, max_length=200, blank=True)
     state = models.CharField(
-        max_length=10, choices=ImportState.choices, default=ImportState.WAITING
+        _("state"), max_length=10, choices=ImportState.choices, default=ImportState.WAITING
     )
-    progress = models.PositiveSmallIntegerField(default=0, help_text="Percent.")
-    sessions = models.PositiveIntegerField(default=0)
-    imported = models.PositiveIntegerField(default=0)
-    skipped = models.PositiveIntegerField(default=0)
-    refused = models.PositiveIntegerField(default=0)
-    errors = models.JSONField(default=list, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    progress = models.PositiveSmallIntegerField(_("progress"), default=0, help_text="Percent.")
+    sessions = models.PositiveIntegerField(_("chats"), default=0)
+    imported = models.PositiveIntegerField(_("imported"), default=0)
+    skipped = models.PositiveIntegerField(_("skipped"), default=0)
+    refused = models.PositiveIntegerField(_("rejected"), default=0)
+    errors = models.JSONField(_("errors"), default=list, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     objects = ImportQuerySet.as_manager()
 
@@ -88,16 +93,30 @@ class ImportedStretch(ProjectScopedModel):
     # Without database constraints, because processes of an earlier release may still run. They
     # delete rows of the referenced tables, but do not know this table.
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
     upload = models.ForeignKey(
-        Import, on_delete=models.CASCADE, related_name="stretches", db_constraint=False
+        Import,
+        verbose_name=_("import"),
+        on_delete=models.CASCADE,
+        related_name="stretches",
+        db_constraint=False,
     )
     session = models.ForeignKey(
-        Session, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+        Session,
+        verbose_name=_("chat"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
     )
-    first_seq = models.PositiveIntegerField()
-    last_seq = models.PositiveIntegerField()
+    first_seq = models.PositiveIntegerField(_("first message"))
+    last_seq = models.PositiveIntegerField(_("last message"))
 
     objects = StretchQuerySet.as_manager()
 

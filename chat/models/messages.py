@@ -111,81 +111,120 @@ class Message(ProjectScopedModel):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because other indexes begin with this column.
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
-    seq = models.PositiveIntegerField()
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    session = models.ForeignKey(
+        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="messages"
+    )
+    seq = models.PositiveIntegerField(_("number"))
     parent = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+        "self",
+        verbose_name=_("previous message"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="children",
     )
     copied_from = models.ForeignKey(
         "self",
+        verbose_name=_("copied from"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="copies",
         help_text="In a fork: the original, which memory covers. The copy is forgotten with it.",
     )
-    role = models.CharField(max_length=10, choices=Role.choices)
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("author"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="messages",
     )
     author_name = models.CharField(
-        max_length=120, blank=True, help_text="The speaker of an imported message."
+        _("author’s name"),
+        max_length=120,
+        blank=True,
+        help_text="The speaker of an imported message.",
     )
-    text = models.TextField(blank=True)
-    tokens = models.PositiveIntegerField(default=0, help_text="Tokens of the text (cl100k_base).")
-    status = models.CharField(max_length=12, choices=Status.choices, default=Status.COMPLETE)
+    text = models.TextField(_("text"), blank=True)
+    tokens = models.PositiveIntegerField(
+        _("tokens"), default=0, help_text="Tokens of the text (cl100k_base)."
+    )
+    status = models.CharField(
+        _("status"), max_length=12, choices=Status.choices, default=Status.COMPLETE
+    )
     error = models.CharField(
-        max_length=500, blank=True, help_text="The reason of the failure, as shown to users."
+        _("error"),
+        max_length=500,
+        blank=True,
+        help_text="The reason of the failure, as shown to users.",
     )
-    version = models.PositiveIntegerField(default=1)
-    remembered = models.BooleanField(default=True)
-    model = models.CharField(max_length=200, blank=True)
-    input_tokens = models.PositiveIntegerField(null=True, blank=True)
-    output_tokens = models.PositiveIntegerField(null=True, blank=True)
+    version = models.PositiveIntegerField(_("version"), default=1)
+    remembered = models.BooleanField(_("remembered"), default=True)
+    model = models.CharField(_("model"), max_length=200, blank=True)
+    input_tokens = models.PositiveIntegerField(_("input tokens"), null=True, blank=True)
+    output_tokens = models.PositiveIntegerField(_("output tokens"), null=True, blank=True)
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
     )
-    first_token_ms = models.PositiveIntegerField(null=True, blank=True)
+    first_token_ms = models.PositiveIntegerField(_("first token (ms)"), null=True, blank=True)
     receipt = models.JSONField(
-        default=dict, blank=True, help_text="The items of the prompt, by id and revision."
+        _("receipt"),
+        default=dict,
+        blank=True,
+        help_text="The items of the prompt, by id and revision.",
     )
     tool_calls = models.JSONField(
+        _("tool calls"),
         default=list,
         blank=True,
         help_text="The reply's calls of tools that the API client declared: id, name, arguments.",
     )
-    tool_call_id = models.TextField(blank=True, help_text="In a tool's result: the id of the call.")
+    tool_call_id = models.TextField(
+        _("tool call ID"), blank=True, help_text="In a tool's result: the id of the call."
+    )
     lookups = models.JSONField(
+        _("lookups"),
         default=list,
         db_default=Value([], models.JSONField()),
         blank=True,
         help_text="What a reply looked up: tool, arguments, result_count, error.",
     )
-    source_key = models.CharField(max_length=300, null=True, blank=True, editable=False)
-    edited_at = models.DateTimeField(null=True, blank=True)
-    deleted_at = models.DateTimeField(null=True, blank=True)
+    source_key = models.CharField(
+        _("ID at the source"), max_length=300, null=True, blank=True, editable=False
+    )
+    edited_at = models.DateTimeField(_("edited at"), null=True, blank=True)
+    deleted_at = models.DateTimeField(_("deleted at"), null=True, blank=True)
     hidden_at = models.DateTimeField(
+        _("hidden at"),
         null=True,
         blank=True,
         editable=False,
         help_text="When a moderator hid the message. It counts as deleted until it is shown.",
     )
     forgotten_at = models.DateTimeField(
+        _("forgotten at"),
         null=True,
         blank=True,
         help_text="The text and everything derived from it are deleted since then.",
     )
     stop_requested = models.BooleanField(
-        default=False, editable=False, help_text="A reader stopped the reply."
+        _("stop requested"), default=False, editable=False, help_text="A reader stopped the reply."
     )
-    created_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
     heartbeat_at = models.DateTimeField(
-        null=True, blank=True, help_text="The last heartbeat of the process that writes the reply."
+        _("heartbeat"),
+        null=True,
+        blank=True,
+        help_text="The last heartbeat of the process that writes the reply.",
     )
 
     objects = MessageQuerySet.as_manager()
@@ -252,16 +291,26 @@ class MessageRevision(ProjectScopedModel):
     """An earlier text of an edited message."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="revisions")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
+    message = models.ForeignKey(
+        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="revisions"
+    )
     version = models.PositiveIntegerField(
-        help_text="The version of the message that had this text."
+        _("version"), help_text="The version of the message that had this text."
     )
-    text = models.TextField(blank=True)
+    text = models.TextField(_("text"), blank=True)
     edited_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("edited by"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
     )
-    edited_at = models.DateTimeField(help_text="The time at which another text replaced it.")
+    edited_at = models.DateTimeField(
+        _("edited at"), help_text="The time at which another text replaced it."
+    )
 
     class Meta:
         verbose_name = _("earlier version of a message")
@@ -286,13 +335,20 @@ class Reaction(ProjectScopedModel):
     """An emoji that a user added to a message. A user can add each emoji once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="reactions")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="reactions"
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
     )
-    emoji = models.CharField(max_length=32)
-    created_at = models.DateTimeField(auto_now_add=True)
+    message = models.ForeignKey(
+        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="reactions"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
+        on_delete=models.CASCADE,
+        related_name="reactions",
+    )
+    emoji = models.CharField(_("emoji"), max_length=32)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("reaction")

@@ -41,22 +41,27 @@ class ModelProvider(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(_("name"), max_length=40, unique=True)
-    kind = models.CharField(max_length=20, choices=ProviderKind.choices)
+    kind = models.CharField(_("kind"), max_length=20, choices=ProviderKind.choices)
     address = models.CharField(
-        max_length=2_000, blank=True, help_text="Of an OpenAI-compatible server, with its /v1."
+        _("address"),
+        max_length=2_000,
+        blank=True,
+        help_text="Of an OpenAI-compatible server, with its /v1.",
     )
     encrypted_key = models.TextField(
+        _("encrypted key"),
         blank=True,
         editable=False,
         help_text="Empty for Ollama, and for a provider whose key is in the environment only.",
     )
     catalogue = models.JSONField(
+        _("models"),
         default=list,
         editable=False,
         help_text="What is known of each model: `chat.providers.catalogue.KnownModel`.",
     )
-    checked_at = models.DateTimeField(null=True, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
+    checked_at = models.DateTimeField(_("checked at"), null=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         ordering = ("name",)

@@ -39,10 +39,15 @@ class SavedPrompt(ProjectScopedModel):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="saved_prompts", db_index=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="saved_prompts",
+        db_index=False,
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
@@ -53,13 +58,14 @@ class SavedPrompt(ProjectScopedModel):
     text = models.TextField(_("text"), max_length=MAX_PROMPT_CHARS)
     written_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("written by"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
         help_text="Who wrote the text last.",
     )
-    updated_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(_("changed at"), default=timezone.now)
 
     objects = SavedPromptQuerySet.as_manager()
 

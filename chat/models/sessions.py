@@ -71,43 +71,49 @@ class Session(ProjectScopedModel):
     """A conversation. `last_seq` is its highest `seq`. `version` increases with every change."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="sessions")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="sessions"
+    )
     creator = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("started by"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="sessions",
     )
     kind = models.CharField(
+        _("kind"),
         max_length=10,
         choices=SessionKind.choices,
         default=SessionKind.CHAT,
         editable=False,
         help_text="The assistant does not reply to notes.",
     )
-    title = models.CharField(max_length=200, blank=True)
+    title = models.CharField(_("title"), max_length=200, blank=True)
     title_by_hand = models.BooleanField(
-        default=False, editable=False, help_text="A person wrote the title."
+        _("title by hand"), default=False, editable=False, help_text="A person wrote the title."
     )
-    pinned = models.BooleanField(default=False)
-    archived_at = models.DateTimeField(null=True, blank=True)
+    pinned = models.BooleanField(_("pinned"), default=False)
+    archived_at = models.DateTimeField(_("archived at"), null=True, blank=True)
     visibility = models.CharField(
-        max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
+        _("visibility"), max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
     )
     remembered = models.BooleanField(
-        default=True, help_text="New messages are added to the project's memory."
+        _("remembered"), default=True, help_text="New messages are added to the project's memory."
     )
     status = models.CharField(
-        max_length=10, choices=SessionStatus.choices, default=SessionStatus.ACTIVE
+        _("status"), max_length=10, choices=SessionStatus.choices, default=SessionStatus.ACTIVE
     )
     history_limit = models.PositiveIntegerField(
+        _("messages sent to the model"),
         null=True,
         blank=True,
         validators=[MinValueValidator(HISTORY_LIMITS[0]), MaxValueValidator(HISTORY_LIMITS[1])],
         help_text="Messages that the model sees. Empty: the project's limit.",
     )
     chat_model = models.CharField(
+        _("chat model"),
         max_length=200,
         blank=True,
         default="",
@@ -116,18 +122,28 @@ class Session(ProjectScopedModel):
         help_text="The model that answers. Empty: the project's.",
     )
     temperature = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(2)]
+        _("temperature"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(2)],
     )
     reasoning_effort = models.CharField(
-        max_length=10, blank=True, default="", db_default="", choices=ReasoningEffort.choices
+        _("reasoning effort"),
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        choices=ReasoningEffort.choices,
     )
     tags = models.JSONField(
+        _("tags"),
         default=list,
         blank=True,
         db_default=models.Value([], models.JSONField()),
         help_text="Words by which people group chats.",
     )
     share_key = models.CharField(
+        _("key of the link for members"),
         max_length=43,
         blank=True,
         default="",
@@ -135,9 +151,10 @@ class Session(ProjectScopedModel):
         editable=False,
         help_text="The key of the link by which all members may read the chat. Empty: no link.",
     )
-    last_seq = models.PositiveIntegerField(default=0, editable=False)
-    version = models.PositiveIntegerField(default=0, editable=False)
+    last_seq = models.PositiveIntegerField(_("last message"), default=0, editable=False)
+    version = models.PositiveIntegerField(_("version"), default=0, editable=False)
     cleared_through = models.PositiveIntegerField(
+        _("cleared up to message"),
         default=0,
         db_default=0,
         editable=False,
@@ -145,6 +162,7 @@ class Session(ProjectScopedModel):
     )
     head = models.ForeignKey(
         "chat.Message",
+        verbose_name=_("last message of the active path"),
         null=True,
         blank=True,
         editable=False,
@@ -153,6 +171,7 @@ class Session(ProjectScopedModel):
         help_text="The last message of the active path.",
     )
     source_key = models.CharField(
+        _("ID at the source"),
         max_length=300,
         null=True,
         blank=True,
@@ -160,13 +179,14 @@ class Session(ProjectScopedModel):
         help_text="The id of the conversation at its source.",
     )
     deleted_at = models.DateTimeField(
+        _("deleted at"),
         null=True,
         blank=True,
         editable=False,
         help_text="Withheld since then; forgotten after the undo window.",
     )
-    created_at = models.DateTimeField(default=timezone.now)
-    last_activity_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    last_activity_at = models.DateTimeField(_("last activity"), default=timezone.now)
 
     objects = SessionQuerySet.as_manager()
 
@@ -239,10 +259,20 @@ class Seen(ProjectScopedModel):
     """The `seq` of the last message that a user has read in a session."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="seen")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    seq = models.PositiveIntegerField()
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    session = models.ForeignKey(
+        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="seen"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
+    )
+    seq = models.PositiveIntegerField(_("read up to message"))
 
     class Meta:
         verbose_name = _("read position")

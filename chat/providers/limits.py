@@ -140,13 +140,11 @@ class Budget:
         if self.reserved and not self.is_used_up:
             message = gettext(
                 "Replies in progress have reserved the rest of the limit of %(who)s (%(amount)s). "
-                "Try again in a moment. At the latest, the limit opens again on %(time)s."
+                "Try again in a moment. At the latest, the limit resets on %(time)s."
             )
             wait: float = RESERVED_RETRY_S
         else:
-            message = gettext(
-                "The limit of %(who)s is used up: %(amount)s. It opens again on %(time)s."
-            )
+            message = gettext("The limit of %(who)s is used up: %(amount)s. It resets on %(time)s.")
             wait = max(1.0, (self.resets_at - timezone.now()).total_seconds())
         return SpendingLimitError(message % context, wait, status=429, code="spending_limit")
 

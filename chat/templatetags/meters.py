@@ -69,7 +69,7 @@ def used_groups(receipt: Mapping[str, Any]) -> list[tuple[str, str]]:
         ngettext("%(n)s memory", "%(n)s memories", memories),
         ngettext("%(n)s fact", "%(n)s facts", facts),
         ngettext("%(n)s quote", "%(n)s quotes", quotes),
-        ngettext("%(n)s passage of files", "%(n)s passages of files", passages),
+        ngettext("%(n)s passage from files", "%(n)s passages from files", passages),
         ngettext("%(n)s pinned text", "%(n)s pinned texts", pins),
     )
     return [

@@ -78,8 +78,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     limits.require_room(project, Payer.of(request))
     try:
         with transaction.atomic():
-            chat_session.visibility = form.cleaned_data["visibility"]
-            chat_session.remembered = not form.cleaned_data["unremembered"]
+            form.apply_to(chat_session)
             chat_session.save()
             _message, reply = form.post(chat_session, request.user)
     except attachments.ImageRejectedError as error:

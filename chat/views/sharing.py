@@ -42,7 +42,7 @@ def shared_chat(request: HttpRequest, slug: str, key: str) -> HttpResponse:
     member = membership(request.user, slug)
     chat_session = shared_session(member.project, key)
     if chat_session is None:
-        raise Http404(_("This link does not work, or no longer works."))
+        raise Http404(_("This link is not valid or was revoked."))
     rows = Message.objects.select_related("author")
     shown = rows.path_to(chat_session, chat_session.head_id, MAX_SHOWN)
     context = {

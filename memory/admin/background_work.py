@@ -14,7 +14,7 @@ from projects.admin import ReadOnlyAdmin
 
 
 class FailingFilter(admin.SimpleListFilter):
-    title = "failing"
+    title = _("failing")
     parameter_name = "failing"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin):

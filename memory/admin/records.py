@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy as _
 
 from chat.admin.private_text import PrivateTextAdmin
 from chat.attachments import file_removal
@@ -77,14 +78,14 @@ class RenderedBankAdmin(ReadOnlyAdmin):
 
 @admin.register(Chunk)
 class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
-    list_display = ("source_id", "excerpt", "project", "role", "tokens", "occurred_at")
+    list_display = ("__str__", "excerpt", "project", "role", "tokens", "occurred_at")
     list_filter = ("source_type", "role")
     list_select_related = ("project", "session")
     date_hierarchy = "occurred_at"
     search_fields = ("text", "=id", "=source", "project__slug")
     exclude = ("terms", "pieces")
 
-    @admin.display(description="text")
+    @admin.display(description=_("text"))
     def excerpt(self, chunk: Chunk) -> str:
         return self.preview(chunk, chunk.text)
 

@@ -16,7 +16,7 @@ class WebhookAdmin(ActionAdmin):
     """Show only the host of the URL, because the rest of the URL may be a secret."""
 
     list_display = (
-        "host",
+        "__str__",
         "project",
         "events",
         "off_because",

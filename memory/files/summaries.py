@@ -21,6 +21,7 @@ from memory.layers.periods import Granularity, day_key
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.leases import Lease
 from memory.models import (
+    ActivityVerb,
     Entry,
     EntryStatus,
     File,
@@ -188,8 +189,10 @@ def _commit(
     # The first line quotes the name and the headings, even if a model wrote the others.
     text = as_text(found)
     reason = conversations.review_reason(project, session, text, True, entry.waits_because)
-    sources = str(revision.pk)
+    sources, is_new = str(revision.pk), not entry.summary
     verb = conversations.store_rewritten(entry, found, by, reason, sources, now)
+    if is_new and verb == ActivityVerb.REWRITTEN:
+        verb = ActivityVerb.SUMMARISED
     mark_layers_changed(project.pk)
     details = {"session_id": entry.session_id, "reason": entry.waits_because}
     record_entry_activity(entry, verb, **details, **calls.totals())

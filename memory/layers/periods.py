@@ -34,12 +34,19 @@ class Granularity(StrEnum):
         return next((layer for layer in Granularity if layer.depth == self.depth + 1), None)
 
 
-# The names of the layers in the reader's language.
+# The names of entries by layer, in the reader's language. An entry of a file has its own.
 LAYER_LABELS = {
-    Granularity.CONVERSATION: gettext_lazy("conversation"),
+    Granularity.CONVERSATION: gettext_lazy("chat"),
     Granularity.DAY: gettext_lazy("day"),
     Granularity.WEEK: gettext_lazy("week"),
     Granularity.MONTH: gettext_lazy("month"),
+}
+# The names of the layers.
+LAYER_TITLES = {
+    Granularity.CONVERSATION: gettext_lazy("Chats and files"),
+    Granularity.DAY: gettext_lazy("Days"),
+    Granularity.WEEK: gettext_lazy("Weeks"),
+    Granularity.MONTH: gettext_lazy("Months"),
 }
 
 

@@ -2,13 +2,12 @@ from chat.models import Call, CallKind
 from memory.models.activity import Activity, ActivityVerb, ModerationReason
 from memory.models.blocks import Block
 from memory.models.chunks import Chunk, Corpus, IndexCursor, SourceType, Vector
-from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge
+from memory.models.cursors import Cursor, EntriesChanged, Ladder, Nudge, RenderedBank
 from memory.models.entries import (
     Entry,
     EntryRevision,
     EntryState,
     EntryStatus,
-    RenderedBank,
     ReviewReason,
 )
 from memory.models.facts import Fact, FactSource, FactStatus

@@ -17,7 +17,7 @@ MAX_RELATED_IDS = 100
 
 
 class ActivityVerb(models.TextChoices):
-    SUMMARISED = "summarised", _("summarised a chat")
+    SUMMARISED = "summarised", _("summarised")
     ROLLED_UP = "rolled_up", _("merged memories into")
     REWRITTEN = "rewritten", _("rewrote")
     DISSOLVED = "dissolved", _("removed because all sources were deleted")
@@ -86,11 +86,14 @@ class Activity(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="activities")
-    at = models.DateTimeField(auto_now_add=True)
-    verb = models.CharField(max_length=12, choices=ActivityVerb.choices)
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="activities"
+    )
+    at = models.DateTimeField(_("time"), auto_now_add=True)
+    verb = models.CharField(_("action"), max_length=12, choices=ActivityVerb.choices)
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("by"),
         null=True,
         blank=True,
         on_delete=models.DO_NOTHING,
@@ -100,6 +103,7 @@ class Activity(ProjectScopedModel):
     )
     whom = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("member"),
         null=True,
         blank=True,
         on_delete=models.DO_NOTHING,
@@ -108,31 +112,43 @@ class Activity(ProjectScopedModel):
         related_name="+",
         help_text="The member, for acts on a membership.",
     )
-    role_before = models.CharField(max_length=10, blank=True, default="", db_default="")
-    role_after = models.CharField(max_length=10, blank=True, default="", db_default="")
-    entry_id = models.UUIDField(null=True, blank=True)
-    fact_id = models.UUIDField(null=True, blank=True)
-    session_id = models.UUIDField(null=True, blank=True)
-    message_id = models.UUIDField(null=True, blank=True)
-    granularity = models.CharField(max_length=12, blank=True)
-    period_key = models.CharField(max_length=10, blank=True)
-    related = models.JSONField(default=list, blank=True, help_text="Ids of other affected objects.")
-    count = models.PositiveIntegerField(default=0, help_text="The number of all affected objects.")
+    role_before = models.CharField(
+        _("former role"), max_length=10, blank=True, default="", db_default=""
+    )
+    role_after = models.CharField(
+        _("new role"), max_length=10, blank=True, default="", db_default=""
+    )
+    entry_id = models.UUIDField(_("memory ID"), null=True, blank=True)
+    fact_id = models.UUIDField(_("fact ID"), null=True, blank=True)
+    session_id = models.UUIDField(_("chat ID"), null=True, blank=True)
+    message_id = models.UUIDField(_("message ID"), null=True, blank=True)
+    granularity = models.CharField(_("layer"), max_length=12, blank=True)
+    period_key = models.CharField(_("period"), max_length=10, blank=True)
+    related = models.JSONField(
+        _("other objects"), default=list, blank=True, help_text="Ids of other affected objects."
+    )
+    count = models.PositiveIntegerField(
+        _("affected objects"), default=0, help_text="The number of all affected objects."
+    )
     reason = models.CharField(
-        max_length=200, blank=True, help_text="A ModerationReason, or the reason of a failure."
+        _("reason"),
+        max_length=200,
+        blank=True,
+        help_text="A ModerationReason, or the reason of a failure.",
     )
     receipt = models.JSONField(
+        _("receipt"),
         default=dict,
         blank=True,
         help_text="For a forget request: the removed objects, as numbers and ids.",
     )
-    calls = models.PositiveIntegerField(default=0)
-    input_tokens = models.PositiveIntegerField(default=0)
-    output_tokens = models.PositiveIntegerField(default=0)
+    calls = models.PositiveIntegerField(_("model calls"), default=0)
+    input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
+    output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
     )
-    duration_ms = models.PositiveIntegerField(null=True, blank=True)
+    duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
 
     objects = ActivityQuerySet.as_manager()
 

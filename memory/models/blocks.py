@@ -45,33 +45,43 @@ class Block(ProjectScopedModel):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="blocks", db_index=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="blocks",
+        db_index=False,
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
         help_text="The user of a personal block. Empty: a block of the project.",
     )
-    name = models.CharField(max_length=60, validators=[validate_block_name])
-    content = models.TextField(blank=True, max_length=MAX_BLOCK_CHARS)
+    name = models.CharField(_("name"), max_length=60, validators=[validate_block_name])
+    content = models.TextField(_("text"), blank=True, max_length=MAX_BLOCK_CHARS)
     position = models.PositiveIntegerField(
-        default=0, help_text="The position among the blocks of the project or of the user, from 0."
+        _("position"),
+        default=0,
+        help_text="The position among the blocks of the project or of the user, from 0.",
     )
-    tokens = models.PositiveIntegerField(help_text="Tokens of the block in prompts (cl100k_base).")
-    version = models.PositiveIntegerField(default=1)
+    tokens = models.PositiveIntegerField(
+        _("tokens"), help_text="Tokens of the block in prompts (cl100k_base)."
+    )
+    version = models.PositiveIntegerField(_("version"), default=1)
     written_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("written by"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
         help_text="The only author. Empty: several authors, or a deleted account.",
     )
-    created_at = models.DateTimeField(default=timezone.now)
-    updated_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    updated_at = models.DateTimeField(_("changed at"), default=timezone.now)
 
     objects = BlockQuerySet.as_manager()
 

@@ -48,39 +48,59 @@ class Chunk(ProjectScopedModel):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because other indexes begin with this column.
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    source_type = models.CharField(max_length=10, choices=SourceType.choices)
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    source_type = models.CharField(_("kind of source"), max_length=10, choices=SourceType.choices)
     source = models.UUIDField(
+        _("source"),
         help_text="The session of messages, the entry of a summary, the fact, or the "
-        "version of a file."
+        "version of a file.",
     )
     session = models.ForeignKey(
-        Session, null=True, blank=True, on_delete=models.CASCADE, related_name="chunks"
+        Session,
+        verbose_name=_("chat"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="chunks",
     )
-    first_seq = models.PositiveIntegerField()
-    last_seq = models.PositiveIntegerField()
+    first_seq = models.PositiveIntegerField(_("first message"))
+    last_seq = models.PositiveIntegerField(_("last message"))
     part = models.PositiveIntegerField(
-        default=0, help_text="The number of this part of a long message."
+        _("part"), default=0, help_text="The number of this part of a long message."
     )
-    role = models.CharField(max_length=10, choices=Role.choices)
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices)
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("author"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
     )
-    speaker = models.CharField(max_length=300)
-    text = models.TextField()
+    speaker = models.CharField(_("speaker"), max_length=300)
+    text = models.TextField(_("text"))
     tokens = models.PositiveIntegerField(
-        help_text="Tokens in prompts, with date and speaker (cl100k_base)."
+        _("tokens"), help_text="Tokens in prompts, with date and speaker (cl100k_base)."
     )
-    occurred_at = models.DateTimeField()
+    occurred_at = models.DateTimeField(_("time"))
     language = models.CharField(
-        max_length=63, help_text="The text search configuration of the terms."
+        _("language"), max_length=63, help_text="The text search configuration of the terms."
     )
     terms = models.GeneratedField(
+        verbose_name=_("hashes of words"),
         expression=Func("language", "project_id", "text", function="memory_terms"),
         output_field=ArrayField(models.BigIntegerField()),
         db_persist=True,
     )
-    pieces = models.BinaryField(help_text="The word pieces; see memory.recall.wordpieces.")
+    pieces = models.BinaryField(
+        _("word pieces"), help_text="The word pieces; see memory.recall.wordpieces."
+    )
     # Not stored: the user on whom the embedding of a new chunk is booked.
     payer_id: int | None = None
 
@@ -123,12 +143,25 @@ class Vector(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    chunk = models.ForeignKey(Chunk, on_delete=models.CASCADE, related_name="vectors")
-    embedder = models.CharField(max_length=200)
-    embedding = HalfVectorField()
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    chunk = models.ForeignKey(
+        Chunk,
+        verbose_name=_("search index entry"),
+        on_delete=models.CASCADE,
+        related_name="vectors",
+    )
+    embedder = models.CharField(_("embedding model"), max_length=200)
+    embedding = HalfVectorField(_("vector"))
     indexed = models.BooleanField(
-        default=False, help_text="Whether the vector is in the index; see vector_index."
+        _("in the index"),
+        default=False,
+        help_text="Whether the vector is in the index; see vector_index.",
     )
 
     class Meta:
@@ -173,17 +206,27 @@ class IndexCursor(LeasedModel):
     """
 
     session = models.OneToOneField(
-        Session, primary_key=True, on_delete=models.CASCADE, related_name="index_cursor"
+        Session,
+        verbose_name=_("chat"),
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="index_cursor",
     )
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    wanted = models.PositiveBigIntegerField(default=0, help_text="The number of changes.")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
+    wanted = models.PositiveBigIntegerField(
+        _("changes"), default=0, help_text="The number of changes."
+    )
     done = models.PositiveBigIntegerField(
-        default=0, help_text="The number of changes that are indexed."
+        _("indexed changes"), default=0, help_text="The number of changes that are indexed."
     )
     dirty_from = models.PositiveIntegerField(
-        default=1, help_text="The first seq that may differ from the chunks."
+        _("changed from message"),
+        default=1,
+        help_text="The first seq that may differ from the chunks.",
     )
-    indexed_through = models.PositiveIntegerField(default=0)
+    indexed_through = models.PositiveIntegerField(_("indexed up to message"), default=0)
 
     objects = IndexCursorQuerySet.as_manager()
 
@@ -208,14 +251,18 @@ class Corpus(ProjectScopedModel):
     """
 
     project = models.OneToOneField(
-        Project, primary_key=True, on_delete=models.CASCADE, related_name="corpus"
+        Project,
+        verbose_name=_("project"),
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="corpus",
     )
-    chunks = models.PositiveIntegerField(default=0)
-    changes = models.PositiveIntegerField(default=0)
-    terms = ArrayField(models.BigIntegerField(), default=list)
-    counts = ArrayField(models.IntegerField(), default=list)
-    floor = models.PositiveIntegerField(default=1)
-    counted_at = models.DateTimeField(null=True, blank=True)
+    chunks = models.PositiveIntegerField(_("search index entries"), default=0)
+    changes = models.PositiveIntegerField(_("changes since the count"), default=0)
+    terms = ArrayField(models.BigIntegerField(), verbose_name=_("hashes of words"), default=list)
+    counts = ArrayField(models.IntegerField(), verbose_name=_("occurrences"), default=list)
+    floor = models.PositiveIntegerField(_("fewest occurrences"), default=1)
+    counted_at = models.DateTimeField(_("counted at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("word count")

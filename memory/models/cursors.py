@@ -1,4 +1,4 @@
-"""The progress of memory: per session (`Cursor`) and per project (`Ladder`)."""
+"""The progress of memory per session (`Cursor`) and per project (`Ladder`), and the stored bank."""
 
 from datetime import datetime
 from uuid import UUID
@@ -45,12 +45,18 @@ class Cursor(LeasedModel):
     """
 
     session = models.OneToOneField(
-        Session, primary_key=True, on_delete=models.CASCADE, related_name="cursor"
+        Session,
+        verbose_name=_("chat"),
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="cursor",
     )
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    summarised_through = models.PositiveIntegerField(default=0)
-    unsummarised_messages = models.PositiveIntegerField(default=0)
-    unsummarised_tokens = models.PositiveIntegerField(default=0)
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
+    summarised_through = models.PositiveIntegerField(_("summarised up to message"), default=0)
+    unsummarised_messages = models.PositiveIntegerField(_("messages without summary"), default=0)
+    unsummarised_tokens = models.PositiveIntegerField(_("tokens without summary"), default=0)
 
     objects = CursorQuerySet.as_manager()
 
@@ -76,10 +82,17 @@ class Ladder(LeasedModel):
     """The state of the layers of a project. Its lease lets only one worker roll up and rewrite."""
 
     project = models.OneToOneField(
-        Project, primary_key=True, on_delete=models.CASCADE, related_name="ladder"
+        Project,
+        verbose_name=_("project"),
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="ladder",
     )
     ripe_at = models.DateTimeField(
-        null=True, blank=True, help_text="The next time at which entries are old enough to roll up."
+        _("next merge"),
+        null=True,
+        blank=True,
+        help_text="The next time at which entries are old enough to roll up.",
     )
 
     objects = LeasedQuerySet.as_manager()
@@ -101,7 +114,9 @@ class Nudge(ProjectScopedModel):
     """
 
     id = models.BigAutoField(primary_key=True)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
 
     class Meta:
         verbose_name = _("pending layer update")
@@ -115,7 +130,9 @@ class EntriesChanged(ProjectScopedModel):
     """Marks that a project's entries or facts have changed since recall last indexed them."""
 
     id = models.BigAutoField(primary_key=True)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
 
     class Meta:
         verbose_name = _("pending index update")
@@ -129,3 +146,33 @@ def mark_layers_changed(project_id: UUID) -> None:
     """Schedule an update of the project's layers in the next cycle, and of recall's index."""
     Nudge.objects.create(project_id=project_id)
     EntriesChanged.objects.create(project_id=project_id)
+
+
+class RenderedBank(ProjectScopedModel):
+    """One project's rendered bank, and a fingerprint of the entries that it was rendered from.
+
+    `version` increases only when the text changes. The text is valid while `fingerprint` matches
+    the entries, so no code must invalidate it.
+    """
+
+    project = models.OneToOneField(
+        Project,
+        verbose_name=_("project"),
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="rendered_bank",
+    )
+    version = models.PositiveIntegerField(_("version"), default=0)
+    text_hash = models.CharField(_("hash of the text"), max_length=64, blank=True)
+    fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
+    text = models.TextField(_("text"), blank=True)
+    tokens = models.PositiveIntegerField(_("tokens"), default=0)
+    included = models.JSONField(_("sent memories"), default=list)
+    left_out = models.JSONField(_("memories not sent"), default=list)
+
+    class Meta:
+        verbose_name = _("memory text for prompts")
+        verbose_name_plural = _("memory texts for prompts")
+
+    def __str__(self) -> str:
+        return f"version {self.version} of the bank of {self.project_id}"

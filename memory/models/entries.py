@@ -17,7 +17,7 @@ from chat.models import Session
 from memory.layers import bank, lines
 from memory.layers.bank import BankItem
 from memory.layers.lines import Line
-from memory.layers.periods import Granularity
+from memory.layers.periods import LAYER_LABELS, Granularity
 from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
 
@@ -52,6 +52,7 @@ ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 def lines_field() -> models.JSONField:
     """Return the column of the lines of a text. It is empty if an older Strata wrote it."""
     return models.JSONField(
+        _("lines"),
         default=list,
         blank=True,
         db_default=models.Value([], models.JSONField()),
@@ -120,16 +121,28 @@ class Entry(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="entries")
-    granularity = models.CharField(max_length=12, choices=[(name, name) for name in GRANULARITIES])
-    period_key = models.CharField(max_length=10)
-    zone = models.CharField(max_length=64)
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="entries"
+    )
+    granularity = models.CharField(
+        _("layer"),
+        max_length=12,
+        choices=[(layer.value, LAYER_LABELS[layer]) for layer in Granularity],
+    )
+    period_key = models.CharField(_("period"), max_length=10)
+    zone = models.CharField(_("time zone"), max_length=64)
     session = models.ForeignKey(
-        Session, null=True, blank=True, on_delete=models.CASCADE, related_name="entries"
+        Session,
+        verbose_name=_("chat"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="entries",
     )
     # No index of its own, because most entries have none: `entry_of_file` is smaller.
     file = models.ForeignKey(
         "FileRevision",
+        verbose_name=_("file"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
@@ -137,49 +150,64 @@ class Entry(ProjectScopedModel):
         db_index=False,
         help_text="The version of a file that it summarises.",
     )
-    first_seq = models.PositiveIntegerField(null=True, blank=True)
-    last_seq = models.PositiveIntegerField(null=True, blank=True)
+    first_seq = models.PositiveIntegerField(_("first message"), null=True, blank=True)
+    last_seq = models.PositiveIntegerField(_("last message"), null=True, blank=True)
     parent = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+        "self",
+        verbose_name=_("merged into"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="children",
     )
-    summary = models.TextField()
+    summary = models.TextField(_("summary"))
     lines = lines_field()
-    tokens = models.PositiveIntegerField(help_text="Tokens in the bank (cl100k_base).")
-    message_count = models.PositiveIntegerField()
-    first_source_at = models.DateTimeField()
-    last_source_at = models.DateTimeField()
-    state = models.CharField(max_length=10, choices=EntryStatus.choices, default=EntryStatus.LIVE)
-    pinned = models.BooleanField(default=False)
+    tokens = models.PositiveIntegerField(_("tokens"), help_text="Tokens in the bank (cl100k_base).")
+    message_count = models.PositiveIntegerField(_("messages"))
+    first_source_at = models.DateTimeField(_("first source"))
+    last_source_at = models.DateTimeField(_("last source"))
+    state = models.CharField(
+        _("state"), max_length=10, choices=EntryStatus.choices, default=EntryStatus.LIVE
+    )
+    pinned = models.BooleanField(_("pinned"), default=False)
     withheld = models.BooleanField(
+        _("text hidden"),
         default=False,
         help_text="A source was hidden, deleted or forgotten: no text until the rewrite.",
     )
     waits_because = models.CharField(
+        _("reason for review"),
         max_length=12,
         choices=ReviewReason.choices,
         blank=True,
-        help_text="The reason for the review.",
     )
     note = models.TextField(
+        _("note"),
         blank=True,
         help_text="A hand-written text of a digest, used as one of its sources.",
     )
     losses = models.JSONField(
+        _("missing details"),
         default=list,
         blank=True,
         help_text="Particulars of the children that are missing in the text.",
     )
     particulars = models.PositiveIntegerField(
-        default=0, help_text="The number of names, dates, numbers and identifiers in the children."
+        _("details in the sources"),
+        default=0,
+        help_text="The number of names, dates, numbers and identifiers in the children.",
     )
-    revision = models.PositiveIntegerField(default=1)
+    revision = models.PositiveIntegerField(_("version"), default=1)
     sources_hash = models.CharField(
-        max_length=64, blank=True, help_text="A hash of the ids and revisions of the sources."
+        _("hash of the sources"),
+        max_length=64,
+        blank=True,
+        help_text="A hash of the ids and revisions of the sources.",
     )
     written_by = models.CharField(
-        max_length=200, help_text="The name of the model, or “extractive”."
+        _("written by"), max_length=200, help_text="The name of the model, or “extractive”."
     )
-    written_at = models.DateTimeField(default=timezone.now)
+    written_at = models.DateTimeField(_("written at"), default=timezone.now)
 
     objects = EntryQuerySet.as_manager()
 
@@ -242,7 +270,7 @@ class Entry(ProjectScopedModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.granularity} {self.period_key}"
+        return f"{self.get_granularity_display()} {self.period_key}"
 
     @property
     def label(self) -> str:
@@ -287,13 +315,17 @@ class EntryRevision(ProjectScopedModel):
     """An earlier text of an entry, saved when the entry was rewritten."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
-    revision = models.PositiveIntegerField()
-    summary = models.TextField()
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
+    entry = models.ForeignKey(
+        Entry, verbose_name=_("memory"), on_delete=models.CASCADE, related_name="revisions"
+    )
+    revision = models.PositiveIntegerField(_("version"))
+    summary = models.TextField(_("summary"))
     lines = lines_field()
-    written_by = models.CharField(max_length=200)
-    written_at = models.DateTimeField()
+    written_by = models.CharField(_("written by"), max_length=200)
+    written_at = models.DateTimeField(_("written at"))
 
     class Meta:
         verbose_name = _("earlier version of a memory")
@@ -319,17 +351,25 @@ class EntryState(ProjectScopedModel):
 
     id = models.BigAutoField(primary_key=True)
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="+", db_constraint=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_constraint=False,
     )
     entry = models.ForeignKey(
-        Entry, on_delete=models.CASCADE, related_name="states", db_constraint=False
+        Entry,
+        verbose_name=_("memory"),
+        on_delete=models.CASCADE,
+        related_name="states",
+        db_constraint=False,
     )
-    since = models.DateTimeField()
-    state = models.CharField(max_length=10)
-    parent_id = models.UUIDField(null=True)
-    pinned = models.BooleanField()
-    withheld = models.BooleanField()
-    revision = models.PositiveIntegerField()
+    since = models.DateTimeField(_("since"))
+    state = models.CharField(_("state"), max_length=10, choices=EntryStatus.choices)
+    parent_id = models.UUIDField(_("merged into"), null=True)
+    pinned = models.BooleanField(_("pinned"))
+    withheld = models.BooleanField(_("text hidden"))
+    revision = models.PositiveIntegerField(_("version"))
 
     class Meta:
         verbose_name = _("former state of a memory")
@@ -355,29 +395,3 @@ def history_clock(now: datetime) -> Iterator[None]:
     set_history_clock(now)
     yield
     set_history_clock(None)
-
-
-class RenderedBank(ProjectScopedModel):
-    """One project's rendered bank, and a fingerprint of the entries that it was rendered from.
-
-    `version` increases only when the text changes. The text is valid while `fingerprint` matches
-    the entries, so no code must invalidate it.
-    """
-
-    project = models.OneToOneField(
-        Project, primary_key=True, on_delete=models.CASCADE, related_name="rendered_bank"
-    )
-    version = models.PositiveIntegerField(default=0)
-    text_hash = models.CharField(max_length=64, blank=True)
-    fingerprint = models.CharField(max_length=64, blank=True)
-    text = models.TextField(blank=True)
-    tokens = models.PositiveIntegerField(default=0)
-    included = models.JSONField(default=list)
-    left_out = models.JSONField(default=list)
-
-    class Meta:
-        verbose_name = _("memory text for prompts")
-        verbose_name_plural = _("memory texts for prompts")
-
-    def __str__(self) -> str:
-        return f"version {self.version} of the bank of {self.project_id}"

@@ -133,55 +133,71 @@ class Fact(ProjectScopedModel):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because other indexes begin with this column.
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="facts", db_index=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="facts",
+        db_index=False,
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
         help_text="The only user that the fact is about and shown to. Empty: the project.",
     )
-    subject = models.CharField(max_length=MAX_SUBJECT_CHARS)
-    predicate = models.CharField(max_length=MAX_PREDICATE_CHARS)
-    object = models.CharField(max_length=MAX_OBJECT_CHARS)
-    subject_key = models.CharField(max_length=MAX_SUBJECT_CHARS, editable=False)
-    predicate_key = models.CharField(max_length=MAX_PREDICATE_CHARS, editable=False)
-    topic = models.CharField(max_length=64, editable=False)
-    confidence = models.FloatField(default=1.0, help_text="From 0 to 1.")
-    valid_from = models.DateTimeField()
+    subject = models.CharField(_("subject"), max_length=MAX_SUBJECT_CHARS)
+    predicate = models.CharField(_("predicate"), max_length=MAX_PREDICATE_CHARS)
+    object = models.CharField(_("object"), max_length=MAX_OBJECT_CHARS)
+    subject_key = models.CharField(
+        _("normalised subject"), max_length=MAX_SUBJECT_CHARS, editable=False
+    )
+    predicate_key = models.CharField(
+        _("normalised predicate"), max_length=MAX_PREDICATE_CHARS, editable=False
+    )
+    topic = models.CharField(_("topic"), max_length=64, editable=False)
+    confidence = models.FloatField(_("confidence"), default=1.0, help_text="From 0 to 1.")
+    valid_from = models.DateTimeField(_("valid from"))
     valid_until = models.DateTimeField(
+        _("valid until"),
         null=True,
         blank=True,
         help_text="An end that somebody entered. The next fact of the topic also ends the fact.",
     )
-    recorded_at = models.DateTimeField(default=timezone.now)
+    recorded_at = models.DateTimeField(_("recorded at"), default=timezone.now)
     retired_at = models.DateTimeField(
-        null=True, blank=True, help_text="The time at which the project retired this version."
+        _("replaced at"),
+        null=True,
+        blank=True,
+        help_text="The time at which the project retired this version.",
     )
     earlier_of = models.ForeignKey(
         "self",
+        verbose_name=_("earlier version of"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="earlier",
         help_text="The fact of which this is an earlier version.",
     )
-    state = models.CharField(max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE)
+    state = models.CharField(
+        _("state"), max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE
+    )
     waits_because = models.CharField(
+        _("reason for review"),
         max_length=12,
         choices=ReviewReason.choices,
         blank=True,
-        help_text="The reason for the review.",
     )
     by_hand = models.BooleanField(
-        default=False, help_text="Entered by hand: the fact needs no source."
+        _("entered by hand"), default=False, help_text="Entered by hand: the fact needs no source."
     )
     written_by = models.CharField(
-        max_length=200, help_text="The name of the model or of the author."
+        _("written by"), max_length=200, help_text="The name of the model or of the author."
     )
-    version = models.PositiveIntegerField(default=1)
+    version = models.PositiveIntegerField(_("version"), default=1)
 
     objects = FactQuerySet.as_manager()
 
@@ -235,14 +251,28 @@ class FactSource(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    fact = models.ForeignKey(Fact, on_delete=models.CASCADE, related_name="sources")
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="+")
-    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="+")
-    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="fact_sources")
-    valid_from = models.DateTimeField()
-    confidence = models.FloatField()
-    found_at = models.DateTimeField(default=timezone.now)
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    fact = models.ForeignKey(
+        Fact, verbose_name=_("fact"), on_delete=models.CASCADE, related_name="sources"
+    )
+    session = models.ForeignKey(
+        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="+"
+    )
+    message = models.ForeignKey(
+        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="+"
+    )
+    entry = models.ForeignKey(
+        Entry, verbose_name=_("memory"), on_delete=models.CASCADE, related_name="fact_sources"
+    )
+    valid_from = models.DateTimeField(_("valid from"))
+    confidence = models.FloatField(_("confidence"))
+    found_at = models.DateTimeField(_("found at"), default=timezone.now)
 
     class Meta:
         verbose_name = _("source of a fact")

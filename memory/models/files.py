@@ -47,29 +47,40 @@ class File(ProjectScopedModel):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because the index of the constraint begins with this column.
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="files", db_index=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="files",
+        db_index=False,
     )
     session = models.ForeignKey(
         Session,
+        verbose_name=_("chat"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="files",
         help_text="The only chat that has the file. Empty: the whole project.",
     )
-    name = models.CharField(max_length=MAX_FILE_NAME_CHARS)
+    name = models.CharField(_("name"), max_length=MAX_FILE_NAME_CHARS)
     added_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("added by"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
     )
     uses = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="The number of prompts that contained a passage."
+        _("uses"),
+        default=0,
+        db_default=0,
+        help_text="The number of prompts that contained a passage.",
     )
-    created_at = models.DateTimeField(default=timezone.now)
-    changed_at = models.DateTimeField(default=timezone.now, help_text="When its version was added.")
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    changed_at = models.DateTimeField(
+        _("changed at"), default=timezone.now, help_text="When its version was added."
+    )
 
     objects = FileQuerySet.as_manager()
 
@@ -111,28 +122,39 @@ class FileRevision(LeasedModel):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    document = models.ForeignKey(File, on_delete=models.CASCADE, related_name="revisions")
-    number = models.PositiveIntegerField()
-    media_type = models.CharField(max_length=100, blank=True)
-    title = models.CharField(max_length=300, blank=True)
-    size = models.PositiveBigIntegerField(help_text="Bytes.")
-    sha256 = models.CharField(max_length=64)
-    file = models.FileField(upload_to=stored_at, max_length=200)
-    page_count = models.PositiveIntegerField(default=0)
-    passage_count = models.PositiveIntegerField(default=0)
-    indexed_passages = models.PositiveIntegerField(default=0)
-    state = models.CharField(max_length=10, choices=FileState.choices, default=FileState.WAITING)
-    reason = models.CharField(max_length=500, blank=True)
-    warnings = models.JSONField(default=list, blank=True)
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    document = models.ForeignKey(
+        File, verbose_name=_("file"), on_delete=models.CASCADE, related_name="revisions"
+    )
+    number = models.PositiveIntegerField(_("number"))
+    media_type = models.CharField(_("media type"), max_length=100, blank=True)
+    title = models.CharField(_("title"), max_length=300, blank=True)
+    size = models.PositiveBigIntegerField(_("size"), help_text="Bytes.")
+    sha256 = models.CharField(_("SHA-256"), max_length=64)
+    file = models.FileField(_("file"), upload_to=stored_at, max_length=200)
+    page_count = models.PositiveIntegerField(_("pages"), default=0)
+    passage_count = models.PositiveIntegerField(_("passages"), default=0)
+    indexed_passages = models.PositiveIntegerField(_("indexed passages"), default=0)
+    state = models.CharField(
+        _("state"), max_length=10, choices=FileState.choices, default=FileState.WAITING
+    )
+    reason = models.CharField(_("reason"), max_length=500, blank=True)
+    warnings = models.JSONField(_("warnings"), default=list, blank=True)
     added_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("added by"),
         null=True,
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
     )
-    created_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
 
     objects = FileRevisionQuerySet.as_manager()
 
@@ -177,16 +199,28 @@ class FilePassage(ProjectScopedModel):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    revision = models.ForeignKey(FileRevision, on_delete=models.CASCADE, related_name="passages")
-    number = models.PositiveIntegerField(help_text="The place in the document, from 1.")
-    section = models.PositiveIntegerField(help_text="The number of its page or section, from 1.")
-    page = models.PositiveIntegerField(null=True, blank=True)
-    label = models.CharField(max_length=200, blank=True, help_text="Such as “p. 3”.")
-    headings = models.CharField(
-        max_length=1_000, blank=True, help_text="The headings above it, as a path."
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
     )
-    text = models.TextField()
+    revision = models.ForeignKey(
+        FileRevision, verbose_name=_("version"), on_delete=models.CASCADE, related_name="passages"
+    )
+    number = models.PositiveIntegerField(
+        _("number"), help_text="The place in the document, from 1."
+    )
+    section = models.PositiveIntegerField(
+        _("page or section"), help_text="The number of its page or section, from 1."
+    )
+    page = models.PositiveIntegerField(_("page"), null=True, blank=True)
+    label = models.CharField(_("place"), max_length=200, blank=True, help_text="Such as “p. 3”.")
+    headings = models.CharField(
+        _("headings"), max_length=1_000, blank=True, help_text="The headings above it, as a path."
+    )
+    text = models.TextField(_("text"))
 
     class Meta:
         verbose_name = _("passage of a file")

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import DateTimeField, F, Func, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import SUMMARY_KINDS, Call
 from projects.models import ProjectScopedModel
@@ -65,11 +66,13 @@ class LeasedQuerySet(models.QuerySet):
 
 
 class LeasedModel(ProjectScopedModel):
-    lease_holder = models.UUIDField(null=True, blank=True)
-    lease_until = models.DateTimeField(null=True, blank=True)
-    failures = models.PositiveIntegerField(default=0, help_text="Failures since the last success.")
-    next_try_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.CharField(max_length=500, blank=True)
+    lease_holder = models.UUIDField(_("leased by"), null=True, blank=True)
+    lease_until = models.DateTimeField(_("leased until"), null=True, blank=True)
+    failures = models.PositiveIntegerField(
+        _("failures"), default=0, help_text="Failures since the last success."
+    )
+    next_try_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
+    last_error = models.CharField(_("last error"), max_length=500, blank=True)
 
     class Meta:
         abstract = True

@@ -33,10 +33,14 @@ class Tombstone(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tombstones")
-    kind = models.CharField(max_length=8, choices=TombstoneKind.choices)
-    subject = models.CharField(max_length=64, help_text="An id, or the SHA-256 of an id.")
-    at = models.DateTimeField(default=timezone.now)
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="tombstones"
+    )
+    kind = models.CharField(_("kind"), max_length=8, choices=TombstoneKind.choices)
+    subject = models.CharField(
+        _("ID or hash"), max_length=64, help_text="An id, or the SHA-256 of an id."
+    )
+    at = models.DateTimeField(_("time"), default=timezone.now)
 
     class Meta:
         verbose_name = _("tombstone")

@@ -69,26 +69,38 @@ class Webhook(LeasedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="webhooks")
-    url = models.CharField(max_length=MAX_URL_CHARS)
-    events = ArrayField(models.CharField(max_length=20, choices=SUBSCRIBABLE_EVENTS))
-    salt = models.CharField(max_length=32, default=new_salt, editable=False)
-    previous_salt = models.CharField(max_length=32, blank=True, editable=False)
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="webhooks"
+    )
+    url = models.CharField(_("URL"), max_length=MAX_URL_CHARS)
+    events = ArrayField(
+        models.CharField(max_length=20, choices=SUBSCRIBABLE_EVENTS), verbose_name=_("events")
+    )
+    salt = models.CharField(_("salt"), max_length=32, default=new_salt, editable=False)
+    previous_salt = models.CharField(_("previous salt"), max_length=32, blank=True, editable=False)
     previous_until = models.DateTimeField(
-        null=True, blank=True, help_text="The time until which the previous secret also signs."
+        _("previous secret valid until"),
+        null=True,
+        blank=True,
+        help_text="The time until which the previous secret also signs.",
     )
     off_because = models.CharField(
+        _("reason for being off"),
         max_length=10,
         choices=WebhookOffReason.choices,
         blank=True,
         help_text="Empty: the webhook is on.",
     )
-    off_since = models.DateTimeField(null=True, blank=True)
-    failing_since = models.DateTimeField(null=True, blank=True)
+    off_since = models.DateTimeField(_("off since"), null=True, blank=True)
+    failing_since = models.DateTimeField(_("failing since"), null=True, blank=True)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("created by"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     objects = WebhookQuerySet.as_manager()
 
@@ -142,22 +154,30 @@ class Delivery(ProjectScopedModel):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
+    )
     webhook = models.ForeignKey(
-        Webhook, on_delete=models.CASCADE, related_name="deliveries", db_index=False
+        Webhook,
+        verbose_name=_("webhook"),
+        on_delete=models.CASCADE,
+        related_name="deliveries",
+        db_index=False,
     )
-    event = models.CharField(max_length=20, choices=WebhookEvent.choices)
-    data = models.JSONField(default=dict)
+    event = models.CharField(_("event"), max_length=20, choices=WebhookEvent.choices)
+    data = models.JSONField(_("data"), default=dict)
     state = models.CharField(
-        max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING
+        _("state"), max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING
     )
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_try_at = models.DateTimeField(null=True, blank=True, db_default=Now())
-    tried_at = models.DateTimeField(null=True, blank=True)
-    status_code = models.PositiveSmallIntegerField(null=True, blank=True)
-    latency_ms = models.PositiveIntegerField(null=True, blank=True)
-    error = models.CharField(max_length=200, blank=True, help_text="The reason of the failure.")
-    created_at = models.DateTimeField(auto_now_add=True)
+    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    next_try_at = models.DateTimeField(_("next attempt"), null=True, blank=True, db_default=Now())
+    tried_at = models.DateTimeField(_("last attempt"), null=True, blank=True)
+    status_code = models.PositiveSmallIntegerField(_("HTTP status"), null=True, blank=True)
+    latency_ms = models.PositiveIntegerField(_("response time (ms)"), null=True, blank=True)
+    error = models.CharField(
+        _("error"), max_length=200, blank=True, help_text="The reason of the failure."
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     objects = DeliveryQuerySet.as_manager()
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
@@ -21,6 +22,8 @@ from projects.core.text import translate_name, translate_reason
 from projects.models import MemberRole
 
 register = template.Library()
+
+MAX_FACT_CHARS = 80
 
 # The labels of the counts in a forget receipt, in the order in which they are shown.
 REMOVED_LABELS: Mapping[str, Any] = {
@@ -59,9 +62,9 @@ SENTENCES: Mapping[str, Any] = {
         "n",
     ),
     ActivityVerb.RETURNED: ngettext_lazy(
-        "%(who)s sends 1 memory again", "%(who)s sends %(n)s memories again", "n"
+        "%(who)s resumed sending 1 memory", "%(who)s resumed sending %(n)s memories", "n"
     ),
-    ActivityVerb.FAILED: gettext_lazy("%(who)s failed with %(what)s"),
+    ActivityVerb.FAILED: gettext_lazy("%(who)s could not summarise %(what)s"),
     ActivityVerb.PROPOSED: gettext_lazy("%(who)s sent %(what)s to review"),
     ActivityVerb.APPROVED: gettext_lazy("%(who)s approved %(what)s"),
     ActivityVerb.CHECKED: gettext_lazy("%(who)s confirmed %(what)s"),
@@ -105,18 +108,19 @@ def activity_sentence(row: Any, slug: str, is_about_page: bool = False) -> SafeS
     parts = {
         "who": format_html("<b>{}</b>", actor(act)),
         "whom": format_html("<b>{}</b>", membership_change(act)),
-        "what": _this(act) if is_about_page else _object(row, slug),
+        "what": _this(row) if is_about_page else _object(row, slug),
     }
     left = act.verb == ActivityVerb.MEMBER_REMOVED and act.whom_id == act.by_id
     sentence = LEFT if left else SENTENCES[act.verb]
     return mark_safe(sentence % {"n": act.count, **parts})  # noqa: S308
 
 
-def _this(act: Activity) -> str:
+def _this(row: Any) -> str:
+    act = row.act
     if act.verb == ActivityVerb.RECORDED and not act.fact_id:
         return ngettext("1 fact", "%(n)s facts", act.count) % {"n": act.count}
     if act.verb == ActivityVerb.SUMMARISED:
-        return _("the chat")
+        return _("the file") if row.entry and row.entry.file_id else _("the chat")
     return _("this fact") if act.fact_id else _("this memory")
 
 
@@ -128,7 +132,8 @@ def _object(row: Any, slug: str) -> str | SafeString:
         return _imported(act)
     if act.fact_id:
         url = row.fact and resolve_url("fact", slug, row.fact.pk)
-        return _link(url, row.fact.subject) if url else _("a fact")
+        label = _("“%(fact)s”") % {"fact": Truncator(row.fact.text).chars(MAX_FACT_CHARS)}
+        return _link(url, label) if url else _("a fact")
     if act.verb == ActivityVerb.RECORDED and act.count:
         count = ngettext("1 fact", "%(n)s facts", act.count) % {"n": act.count}
         return format_html(_("{facts} from {chat}"), facts=count, chat=chat) if chat else count
@@ -139,7 +144,7 @@ def _object(row: Any, slug: str) -> str | SafeString:
     if act.verb in (ActivityVerb.ARCHIVED, ActivityVerb.UNARCHIVED) and not act.session_id:
         return _("the project")
     if act.verb == ActivityVerb.FAILED and not act.session_id:
-        return _("the merging of memories")
+        return _("a file or memories")
     return chat or (_("a chat") if act.session_id else _("messages"))
 
 
@@ -155,12 +160,12 @@ def _imported(act: Activity) -> str:
 def _entry_link(row: Any, slug: str) -> SafeString:
     """Return a link with the chat, file or period of the entry, in the colour of the layer."""
     act, entry = row.act, row.entry
-    if row.session:
+    if entry and entry.file and (row.session or not entry.session):
+        label = entry.file.document.name
+    elif row.session:
         label = row.session.label
     elif entry and entry.session:
         label = entry.session.open_label
-    elif entry and entry.file:
-        label = entry.file.document.name
     else:
         label = activity_period(act) or (entry and localized_label(entry.layer, entry.period_key))
     label = label or _("a memory")

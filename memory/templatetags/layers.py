@@ -4,34 +4,28 @@ import re
 
 from django import template
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
+from memory.layers.periods import LAYER_LABELS, LAYER_TITLES, Granularity, localized_label
 from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry
+from projects.models import Project
 
 register = template.Library()
-
-# The headings of lists of entries.
-LAYER_TITLES = {
-    Granularity.CONVERSATION: gettext_lazy("Chats"),
-    Granularity.DAY: gettext_lazy("Days"),
-    Granularity.WEEK: gettext_lazy("Weeks"),
-    Granularity.MONTH: gettext_lazy("Months"),
-}
 
 BULLET = re.compile(r"^\s*[-*•]\s+")
 
 
 @register.filter
-def layer_label(granularity: str) -> str:
-    """Return the translated name of a layer."""
-    return str(LAYER_LABELS[Granularity(granularity)])
+def kind_label(entry: Entry) -> str:
+    """Return what the entry summarises: a file, a chat, a day, a week or a month."""
+    return _("file") if entry.file_id else str(LAYER_LABELS[entry.layer])
 
 
 @register.filter
-def layer_title(granularity: str) -> str:
-    """Return the translated name of a layer in the plural, as a heading."""
+def layer_title(granularity: str, project: Project) -> str:
+    """Return the translated name of a layer of `project`."""
+    if granularity == Granularity.CONVERSATION and not project.has_files:
+        return _("Chats")
     return str(LAYER_TITLES[Granularity(granularity)])
 
 

@@ -28,16 +28,30 @@ class IdempotencyKey(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
-        Project, null=True, blank=True, on_delete=models.CASCADE, related_name="+", db_index=False
+        Project,
+        verbose_name=_("project"),
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
     )
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    key = models.CharField(max_length=64, help_text="A keyed digest of the key.")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
+    )
+    key = models.CharField(_("key"), max_length=64, help_text="A keyed digest of the key.")
     request = models.CharField(
-        max_length=64, help_text="A keyed digest of the method, the path and the body."
+        _("request"),
+        max_length=64,
+        help_text="A keyed digest of the method, the path and the body.",
     )
-    status = models.PositiveSmallIntegerField(help_text="The status of the first response.")
-    made = models.JSONField(default=dict, help_text="The ids of the created objects.")
-    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    status = models.PositiveSmallIntegerField(
+        _("HTTP status"), help_text="The status of the first response."
+    )
+    made = models.JSONField(
+        _("created objects"), default=dict, help_text="The ids of the created objects."
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True, db_index=True)
 
     objects = IdempotencyKeyQuerySet.as_manager()
 

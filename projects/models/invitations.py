@@ -78,31 +78,45 @@ class Invitation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="invitations", db_index=False
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="invitations",
+        db_index=False,
     )
-    digest = models.CharField(max_length=64, editable=False)
-    username = models.CharField(max_length=150, null=True, blank=True, editable=False)
+    digest = models.CharField(_("digest"), max_length=64, editable=False)
+    username = models.CharField(
+        _("username"), max_length=150, null=True, blank=True, editable=False
+    )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
         null=True,
         blank=True,
         editable=False,
         on_delete=models.SET_NULL,
         related_name="+",
     )
-    role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
-    expires_at = models.DateTimeField()
+    role = models.CharField(
+        _("role"), max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR
+    )
+    expires_at = models.DateTimeField(_("expires at"))
     max_uses = models.PositiveIntegerField(
+        _("maximum uses"),
         null=True,
         blank=True,
         help_text="The number of people who may use the link. Empty: no limit.",
     )
-    uses = models.PositiveIntegerField(default=0, editable=False)
+    uses = models.PositiveIntegerField(_("uses"), default=0, editable=False)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("created by"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True, editable=False)
 
     objects = InvitationQuerySet.as_manager()
 
@@ -153,10 +167,20 @@ class SpentInvitation(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
-    invitation = models.ForeignKey(Invitation, on_delete=models.CASCADE, related_name="spent")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
+    project = models.ForeignKey(
+        Project,
+        verbose_name=_("project"),
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    invitation = models.ForeignKey(
+        Invitation, verbose_name=_("invitation"), on_delete=models.CASCADE, related_name="spent"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("used invitation")

@@ -53,10 +53,10 @@ class SpendingLimit(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = _subject(Project)
-    user = _subject(settings.AUTH_USER_MODEL)
-    token = _subject(Token, to_field="public_id")
-    group = _subject(Group)
+    project = _subject(Project, verbose_name=_("project"))
+    user = _subject(settings.AUTH_USER_MODEL, verbose_name=_("user"))
+    token = _subject(Token, verbose_name=_("API token"), to_field="public_id")
+    group = _subject(Group, verbose_name=_("group"))
     tokens_per_day = _tokens(_("tokens per day"))
     tokens_per_month = _tokens(_("tokens per month"))
     dollars_per_day = _dollars(_("US dollars per day"))

@@ -27,12 +27,19 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 
 class Membership(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    project = models.ForeignKey(
+        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="memberships"
     )
-    role = models.CharField(max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR)
-    created_at = models.DateTimeField(auto_now_add=True)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
+        on_delete=models.CASCADE,
+        related_name="memberships",
+    )
+    role = models.CharField(
+        _("role"), max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR
+    )
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     objects = MembershipQuerySet.as_manager()
 

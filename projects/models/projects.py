@@ -105,9 +105,10 @@ class Project(models.Model):
     """A team's workspace: the settings of its assistant and of its memory."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    name = models.CharField(max_length=120)
-    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(_("name"), max_length=120)
+    slug = models.SlugField(_("slug"), max_length=60, unique=True)
     instructions = models.TextField(
+        _("instructions"),
         blank=True,
         max_length=20_000,
         validators=[validate_instructions],
@@ -117,12 +118,14 @@ class Project(models.Model):
         ),
     )
     chat_model = models.CharField(
+        _("chat model"),
         max_length=200,
         blank=True,
         validators=[validate_model_name],
         help_text=_("For example openai-chat:gpt-5-mini. Leave empty for the server default."),
     )
     system_model = models.CharField(
+        _("model for summaries"),
         max_length=200,
         blank=True,
         validators=[validate_system_model_name],
@@ -165,6 +168,7 @@ class Project(models.Model):
         ),
     )
     idle_minutes = models.PositiveIntegerField(
+        _("summarise after (minutes)"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_080)],
         help_text=_("A chat is summarised when nobody has written for this long."),
@@ -241,19 +245,19 @@ class Project(models.Model):
         _("days before chats are merged"),
         default=1,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which chats can be merged into days."),
+        help_text=_("Chats can be merged into days after this many days."),
     )
     week_after_days = models.PositiveIntegerField(
         _("days before days are merged"),
         default=7,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which days can be merged into weeks."),
+        help_text=_("Days can be merged into weeks after this many days."),
     )
     month_after_days = models.PositiveIntegerField(
         _("days before weeks are merged"),
         default=30,
         validators=[MinValueValidator(0), MaxValueValidator(3_650)],
-        help_text=_("Days after which weeks can be merged into months."),
+        help_text=_("Weeks can be merged into months after this many days."),
     )
     memory_daily_tokens = models.PositiveIntegerField(
         _("daily token limit"),
@@ -266,6 +270,7 @@ class Project(models.Model):
         ),
     )
     history_limit = models.PositiveIntegerField(
+        _("messages sent to the model"),
         default=100,
         validators=[MinValueValidator(50), MaxValueValidator(1_000)],
         help_text=_("How many messages of the current chat the model receives."),
@@ -284,11 +289,13 @@ class Project(models.Model):
         ),
     )
     # How much of a demo project exists, in percent; None for other projects.
-    demo_progress = models.PositiveSmallIntegerField(null=True, editable=False)
+    demo_progress = models.PositiveSmallIntegerField(
+        _("progress of the demo"), null=True, editable=False
+    )
     # Whether a file was ever added. If not, replies need no query for files.
-    has_files = models.BooleanField(default=False, db_default=False, editable=False)
-    archived_at = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    has_files = models.BooleanField(_("has files"), default=False, db_default=False, editable=False)
+    archived_at = models.DateTimeField(_("archived at"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     # Set by memory before saving: whether the search index must be updated afterwards.
     changes_index = False

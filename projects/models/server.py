@@ -18,9 +18,9 @@ class ServerModels(models.Model):
     """The server's models that were set on the Models page. There is at most one row."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    chat_model = models.CharField(max_length=200, blank=True)
-    system_model = models.CharField(max_length=200, blank=True)
-    changed_at = models.DateTimeField(auto_now=True)
+    chat_model = models.CharField(_("chat model"), max_length=200, blank=True)
+    system_model = models.CharField(_("model for summaries"), max_length=200, blank=True)
+    changed_at = models.DateTimeField(_("changed at"), auto_now=True)
 
     class Meta:
         verbose_name = _("models of the server")

@@ -3,11 +3,13 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
@@ -38,24 +40,35 @@ class TokenQuerySet(models.QuerySet["Token"]):
 class Token(AbstractAuthToken):
     """An API token of a user. Only a digest of the token is stored."""
 
-    name = models.CharField(max_length=120, blank=True)
+    # Fields of knox, with names that can be translated.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("user"),
+        on_delete=models.CASCADE,
+        related_name="auth_token_set",
+    )
+    created = models.DateTimeField(_("created at"), auto_now_add=True)
+    expiry = models.DateTimeField(_("expires at"), null=True, blank=True)
+    name = models.CharField(_("name"), max_length=120, blank=True)
     project = models.ForeignKey(
         Project,
+        verbose_name=_("project"),
         null=True,
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
         help_text="The only project that the token may use. Empty: all projects of the user.",
     )
-    scopes = models.JSONField(default=all_scopes, validators=[validate_scopes])
+    scopes = models.JSONField(_("permissions"), default=all_scopes, validators=[validate_scopes])
     public_id = models.UUIDField(
+        _("public ID"),
         default=new_id,
         unique=True,
         editable=False,
         help_text="The id in API responses and log lines, in place of the digest.",
     )
     last_used_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="Rounded to the minute."
+        _("last used"), null=True, blank=True, editable=False, help_text="Rounded to the minute."
     )
 
     objects = AuthTokenManager.from_queryset(TokenQuerySet)()
@@ -66,7 +79,7 @@ class Token(AbstractAuthToken):
         ordering = ["-created"]
 
     def __str__(self) -> str:
-        return self.name or f"token of {self.user}"
+        return self.name or gettext("Token of %(user)s") % {"user": self.user}
 
     @classmethod
     def issue(cls, user, *, expiry: datetime | None = None, **fields: Any) -> tuple["Token", str]:
@@ -97,11 +110,14 @@ class Bucket(models.Model):
     """
 
     subject = models.CharField(
-        primary_key=True, max_length=80, help_text="The holder and the name of the rate."
+        _("holder and rate"),
+        primary_key=True,
+        max_length=80,
+        help_text="The holder and the name of the rate.",
     )
     # Not indexed, because every request updates a row. Without an index, the new version of the row
     # stays on the same page.
-    free_at = models.DateTimeField()
+    free_at = models.DateTimeField(_("free again at"))
 
     class Meta:
         verbose_name = _("rate limit")

@@ -41,6 +41,6 @@ def token_revoke(request: HttpRequest, pk) -> HttpResponse:
 def _page(
     request: HttpRequest, form: TokenForm, status: int = 200, **extra: object
 ) -> HttpResponse:
-    tokens = Token.objects.filter(user=request.user.pk).select_related("project")
+    tokens = Token.objects.filter(user=request.user.pk).select_related("project", "user")
     context = {"tokens": tokens.order_by("-created", "-public_id"), "form": form}
     return render(request, "projects/tokens.html", context | extra, status=status)

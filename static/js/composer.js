@@ -33,7 +33,9 @@ export function initComposer(form) {
     });
   } else
     form.addEventListener("submit", (event) => {
-      if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
+      // The button of the files begins a chat without a message; the text is not sent yet.
+      if (event.submitter?.hasAttribute("formaction")) draft.moveToNextChat();
+      else if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
       else {
         form.dataset.sent = "yes";
         draft.markSent();

@@ -4,6 +4,8 @@
 const PREFIX = "strata-draft/";
 // Of a new chat's draft that was sent as a plain form. The page of the chat removes it.
 const SENT = "strata-sent-draft";
+// Of a new chat's draft while files begin the chat. The page of the chat takes it over.
+const MOVING = "strata-moving-draft";
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** Runs `action` with a storage. Without one, for example when it is full, drafts are not kept. */
@@ -43,20 +45,30 @@ export function draftOf(name) {
         else storage.removeItem(key);
       }),
     /** Removes it when the page of a chat opens next. */
-    markSent: () => using("sessionStorage", (storage) => storage.setItem(SENT, key)),
+    markSent: () => using("sessionStorage", (storage) => storage.setItem(SENT, name)),
+    /** Makes it the draft of the chat whose page opens next. */
+    moveToNextChat: () => using("sessionStorage", (storage) => storage.setItem(MOVING, name)),
   };
 }
 
-/** Removes the draft that was sent, if a chat is shown. Any other page means that sending failed. */
-function removeSent() {
-  const key = using("sessionStorage", (storage) => storage.getItem(SENT));
-  if (!key) return;
-  using("sessionStorage", (storage) => storage.removeItem(SENT));
-  if (document.querySelector("[data-turns]"))
-    using("localStorage", (storage) => storage.removeItem(key));
+/** Removes the draft that was sent, and moves the one of a chat that began with files, if a chat is
+ * shown. Any other page means that sending failed. */
+function settle() {
+  const [sent, moving] = [SENT, MOVING].map((name) =>
+    using("sessionStorage", (storage) => {
+      const key = storage.getItem(name);
+      storage.removeItem(name);
+      return key;
+    }),
+  );
+  if (!document.querySelector("[data-turns]")) return;
+  const composer = document.querySelector("[data-composer]");
+  if (moving && composer) draftOf(composer.dataset.draft).save(draftOf(moving).text());
+  for (const key of [sent, moving])
+    if (key) using("localStorage", (storage) => storage.removeItem(PREFIX + key));
 }
 
-removeSent();
+settle();
 removeOld();
 document.addEventListener("submit", (event) => {
   if (event.target.matches('form[action$="/logout/"]')) removeAll();

@@ -93,11 +93,9 @@ export function imageUploads(form) {
     event.preventDefault();
     const dropped = [...event.dataTransfer.files];
     const images = dropped.filter((file) => file.type.startsWith("image/"));
-    // In a chat, documents are files of the chat or the project.
-    if (form.dataset.upload && images.length < dropped.length) {
-      take(dropped.filter((file) => !images.includes(file)));
-      if (images.length) add(images);
-    } else add(dropped);
+    // Documents are files of the chat or the project.
+    take(dropped.filter((file) => !images.includes(file)));
+    if (images.length) add(images);
   });
 
   // Files that were selected before this script ran, or that the browser restored after Back.

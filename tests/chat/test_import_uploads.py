@@ -311,7 +311,7 @@ class TestLocks:
 class TestPage:
     def test_a_file_is_uploaded_and_its_import_shown(self, client, project, editor):
         client.force_login(editor)
-        assert "None yet." in client.get(PAGE).content.decode()
+        assert "No imports yet." in client.get(PAGE).content.decode()
         answer = client.post(PAGE, {"file": upload(), "format": "auto"}, follow=True)
         page = answer.content.decode()
         assert "conversations.json" in page

@@ -180,7 +180,7 @@ def test_the_api_answers_429_with_the_time_when_it_opens(api, owner, session, us
     response = api(owner).post(url, {"content": "Hello"}, format="json")
     assert response.status_code == 429
     assert response.json()["detail"].startswith(
-        "The limit of this project is used up: 500 tokens a day. It opens again on "
+        "The limit of this project is used up: 500 tokens a day. It resets on "
     )
     assert 0 < int(response.headers["Retry-After"]) <= 86_400
     assert not Message.objects.exists()

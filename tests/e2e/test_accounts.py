@@ -68,7 +68,7 @@ def test_a_passkey_is_made_and_signs_in_alone(page, running):
     page.get_by_role("link", name="Use a passkey").click()
     page.get_by_role("button", name="Use a passkey").click()
     page.get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("None yet.")).to_be_visible()
+    expect(page.get_by_text("No passkeys yet.")).to_be_visible()
 
 
 def test_pages_at_the_door_shut_nobody_out(open_page):

@@ -83,3 +83,24 @@ def test_three_files_are_dropped_into_a_chat_and_cited(open_page, server, sign_i
     page.get_by_label("Search in files", exact=True).fill("torque")
     page.get_by_label("Search in files", exact=True).press("Enter")
     expect(page.locator(".recall-results")).to_contain_text("24 newton metres")
+
+
+def test_a_new_chat_begins_with_a_file_and_keeps_the_draft(open_page, server, sign_in, say):
+    slug = created(server)["slug"]
+    page = open_page()
+    sign_in(page)
+    page.goto(f"/projects/{slug}/")
+    page.get_by_label("Message", exact=True).fill("How heavy is the pump?")
+    page.get_by_label("Who can read this chat").select_option("private")
+    drop(page, "[data-composer]", {"weights.md": b"# Weights\n\nThe pump weighs 31 kilograms.\n"})
+    page.locator("#chat-files").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("1 file added.")).to_be_visible()
+    expect(page.locator("[data-part=chips]")).to_contain_text("private")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("How heavy is the pump?")
+    server.manage("shell", "-c", READ)
+    server.model.say("31 kilograms [1].")
+    page.get_by_role("button", name="Send").click()
+    page.get_by_role("link", name="[1]").wait_for()
+    assert "31 kilograms" in str(server.model.requests[-1]["messages"])
+    page.goto(f"/projects/{slug}/")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")

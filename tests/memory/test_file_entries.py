@@ -20,6 +20,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.layers.lines import from_json
 from memory.models import (
+    Activity,
     Chunk,
     Entry,
     EntryRevision,
@@ -90,11 +91,28 @@ def test_a_file_gets_an_entry_whose_lines_lead_to_its_passages(project, owner):
     assert run_cycle(project).rewritten == 0
 
 
-def test_the_activity_names_the_file_of_an_entry(project, owner):
-    document = add_read(project, owner)
+def test_the_activity_says_which_file_was_summarised(project, owner):
+    document = add_read(project, owner, session=create_session(project, owner, title="Pumps"))
     run_cycle(project)
-    link = f'href="{reverse("entry", args=[project.slug, entry_of(document).pk])}">{document.name}<'
-    assert link in visit(project, owner, "memory-activity")
+    entry = entry_of(document)
+    page = " ".join(visit(project, owner, "memory-activity").split())
+    link = f'href="{reverse("entry", args=[project.slug, entry.pk])}">{document.name}<'
+    assert f'</b> summarised <i class="dot c-conversation"></i> <a {link}' in page
+    assert "</b> summarised the file" in visit(project, owner, "entry", entry.pk)
+    add_read(project, owner, text="A new version.", session=document.session)
+    run_cycle(project)
+    verbs = Activity.objects.filter(entry_id=entry.pk).values_list("verb", flat=True)
+    assert sorted(verbs) == ["rewritten", "summarised"]
+
+
+def test_the_first_layer_is_named_after_what_it_has(project, owner, editor):
+    assert "Chats and files" not in visit(project, owner, "memory")
+    entry = entry_of(add_read(project, owner))
+    run_cycle(project)
+    page = visit(project, owner, "memory")
+    assert "Chats and files" in page and "conversation</" not in page
+    drawer = " ".join(visit(project, owner, "entry", entry.pk).split())
+    assert '<i class="dot c-conversation"></i> File </span>' in drawer
 
 
 def test_the_api_names_the_file_of_an_entry(api, project, owner):

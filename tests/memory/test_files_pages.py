@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 
 from chat.conversations.sessions import create_session
-from chat.models import Visibility
+from chat.models import Session, Visibility
 from memory.files import reading
 from memory.files.reading import DEFAULT
 from memory.files.reading.errors import unreadable
@@ -59,6 +59,32 @@ def test_a_chat_adds_files_for_itself_or_for_the_project(browse, project, owner)
     fields["for"] = "project"
     browse(owner, method="post", files=[upload("b.md")], **fields)
     assert File.objects.get(name="b.md").session is None
+
+
+def test_a_chat_begins_with_files_and_the_options_of_its_composer(browse, project, editor):
+    fields = {"session": "new", "for": "chat", "visibility": "private", "unremembered": "on"}
+    response = browse(editor, method="post", files=[upload()], **fields)
+    chat = File.objects.get().session
+    assert (chat.creator, chat.visibility, chat.remembered) == (editor, Visibility.PRIVATE, False)
+    assert response.redirect_chain[-1][0].endswith(f"/chats/{chat.pk}/")
+    fields["for"] = "project"
+    response = browse(editor, method="post", files=[upload("b.md")], **fields)
+    assert response.redirect_chain[-1][0] == reverse("project", args=[project.slug])
+    assert File.objects.get(name="b.md").session is None
+
+
+def test_no_chat_begins_without_a_file_that_can_be_added(browse, project, editor, viewer):
+    fields = {"session": "new", "for": "chat"}
+    empty = SimpleUploadedFile("empty.txt", b"")
+    assert (
+        b"empty.txt: This file is empty."
+        in browse(editor, method="post", files=[empty], **fields).content
+    )
+    browse(editor, method="post", **fields)
+    invalid = browse(editor, method="post", files=[upload()], visibility="x", **fields)
+    stranger = browse(viewer, method="post", files=[upload()], **fields)
+    assert (invalid.status_code, stranger.status_code) == (400, 404)
+    assert not Session.objects.exists() and not File.objects.exists()
 
 
 def test_a_file_of_a_private_chat_is_on_no_page_of_others(browse, project, owner, editor):

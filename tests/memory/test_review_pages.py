@@ -87,7 +87,7 @@ def test_active_filters_are_listed_with_a_link_that_removes_them(client, owner, 
     text = compact(listed(client, owner, "?state=live&layer=day&since=2026-03-01&page=2"))
     filters = text.partition('class="active-filters"')[2].partition("</ul>")[0]
     assert 'From: 1 Mar 2026<a href="?state=live&amp;layer=day"' in filters
-    assert 'Layer: day<a href="?state=live&amp;since=2026-03-01"' in filters
+    assert 'Layer: Days<a href="?state=live&amp;since=2026-03-01"' in filters
     assert 'class="active-filters"' not in listed(client, owner, "?state=live")
 
 

@@ -143,3 +143,11 @@ def test_it_takes_the_same_queries_for_many(olive, owner, project, django_assert
         Token.issue(owner, name=f"Token {number}", project=project)
     with django_assert_num_queries(4):
         assert olive.get(URL).content.decode().count("Revoke Token") == 20
+
+
+def test_a_token_without_a_name_has_one_name_everywhere(olive, owner, admin_client):
+    Token.issue(owner)
+    assert "Token of olive" in olive.get(URL).content.decode()
+    assert "Token of olive" in admin_client.get("/admin/projects/token/").content.decode()
+    german = {"Accept-Language": "de"}
+    assert "Token von olive" in olive.get(URL, headers=german).content.decode()

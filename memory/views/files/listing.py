@@ -10,7 +10,9 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from chat.forms import ChatOptionsForm
 from chat.links import session_url
+from chat.model_forms import SessionModelForm
 from chat.models import Session
 from chat.permissions import session_for_writing
 from memory.files import access, adding
@@ -19,10 +21,13 @@ from memory.recall import RecallScope
 from memory.views import project_page, render_page
 from memory.views.files import FileRow, search_files, search_query
 from memory.views.layers_chart import day_range, end_of_day
-from projects.models import Membership
+from projects.core.errors import InvalidInputError
+from projects.models import Membership, delete_rows
 from projects.permissions import WRITERS
 
 FILES_PER_PAGE = 50
+# In place of the id of a chat.
+NEW_CHAT = "new"
 
 
 @project_page(post=WRITERS)
@@ -55,10 +60,16 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _add(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Add the files of the form to the chat that it names, or by default to the project."""
+    """Add the files of the form to the chat that it names, or by default to the project.
+
+    The session `new` stands for a chat that begins with the files.
+    """
+    slug, pk = member.project.slug, request.POST.get("session", "")
     chat_session: Session | None = None
-    if pk := request.POST.get("session"):
-        chat_session = session_for_writing(request.user, _uuid(pk), slug=member.project.slug)
+    if pk and pk != NEW_CHAT:
+        chat_session = session_for_writing(request.user, _uuid(pk), slug=slug)
+    elif pk and request.POST.get("for") == "chat" and request.FILES:
+        chat_session = _begin_chat(request, member)
     session = chat_session if request.POST.get("for") == "chat" else None
     added, refused = 0, []
     for file in request.FILES.getlist("files"):
@@ -74,9 +85,26 @@ def _add(request: HttpRequest, member: Membership) -> HttpResponse:
         messages.success(request, text % {"n": added})
     elif not refused:
         messages.error(request, _("Choose at least one file."))
+    if pk == NEW_CHAT and chat_session is not None and not added:
+        delete_rows(Session.objects.filter(project=member.project, pk=chat_session.pk))
+        chat_session = None
     if chat_session is not None:
         return redirect(session_url(chat_session))
-    return redirect("files", member.project.slug)
+    return redirect("project" if pk == NEW_CHAT else "files", slug)
+
+
+def _begin_chat(request: HttpRequest, member: Membership) -> Session:
+    """Create a chat without messages, with the options of the composer."""
+    chat_session = Session(project=member.project, creator_id=request.user.pk)
+    options, model = (
+        ChatOptionsForm(request.POST),
+        SessionModelForm(request.POST, instance=chat_session),
+    )
+    if not (options.is_valid() and model.is_valid()):
+        raise InvalidInputError
+    options.apply_to(chat_session)
+    chat_session.save()
+    return chat_session
 
 
 def _uuid(text: str) -> UUID:

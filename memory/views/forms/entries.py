@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from memory.layers.periods import LAYER_LABELS, Granularity
+from memory.layers.periods import LAYER_TITLES, Granularity
 from memory.models import Block, Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.models.blocks import MAX_BLOCK_CHARS, validate_block_name
 from memory.models.entries import EntryQuerySet
@@ -202,7 +202,7 @@ class ReviewQueueForm(forms.Form):
         label=_("Layer"),
         choices=[
             ("", _("All layers")),
-            *((layer.value, LAYER_LABELS[layer]) for layer in Granularity),
+            *((layer.value, LAYER_TITLES[layer]) for layer in Granularity),
         ],
         required=False,
     )

@@ -39,7 +39,7 @@ class ForgetForm(forms.Form):
     )
     sources = sources_field()
     replies = forms.BooleanField(
-        label=_("Also forget replies that used this text, and everything based on them"),
+        label=_("Also forget replies that used the forgotten text, and everything based on them"),
         required=False,
     )
 

@@ -7,7 +7,7 @@ from django import forms
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from memory.layers.periods import LAYER_LABELS
+from memory.layers.periods import LAYER_TITLES
 from memory.models import ActivityVerb
 from memory.models.activity import ActivityQuerySet
 from memory.recall.speakers import MAX_NAME_CHARS
@@ -25,7 +25,7 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
         "memory",
         _("Memory"),
         {
-            ActivityVerb.SUMMARISED: _("Chats summarised"),
+            ActivityVerb.SUMMARISED: _("Chats and files summarised"),
             ActivityVerb.ROLLED_UP: _("Memories merged"),
             ActivityVerb.REWRITTEN: _("Memories rewritten"),
             ActivityVerb.DISSOLVED: _("Memories without sources removed"),
@@ -114,7 +114,7 @@ class MemorySearchForm(forms.Form):
         choices=(
             ("", _("Everything")),
             (MESSAGES, _("Messages")),
-            *LAYER_LABELS.items(),
+            (_("Memories"), [*LAYER_TITLES.items()]),
             (FACTS, _("Facts")),
             (FILES, _("Files")),
         ),

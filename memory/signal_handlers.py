@@ -33,7 +33,7 @@ from memory.files import adding as files
 from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, coverage, losses
-from memory.layers.summarising import EXTRACTIVE
+from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import (
     ActivityVerb,
     Chunk,

@@ -1,4 +1,4 @@
-"""Middleware for response headers, page language, page rate limits, request logs and metrics.
+"""Middleware for response headers, URLs, languages, page rate limits, request logs and metrics.
 
 The id of a request is in its log lines, in the log lines of its tasks, and in the X-Request-ID
 header of its response.
@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from prometheus_client import Counter, Histogram
 
 from config.http.error_pages import PROGRAM_PATHS, domain_error
 from projects.core.errors import LimitError
+from projects.core.http.public_url import absolute_url
 
 SECURITY_HEADERS = {
     # No page needs these features. Disabling them makes them unavailable to injected code too.
@@ -49,6 +51,13 @@ class SecurityHeadersMiddleware(MiddlewareMixin):
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
         return response
+
+
+class PublicUrlMiddleware(MiddlewareMixin):
+    """Makes `request.build_absolute_uri` return URLs below STRATA_URL, also in libraries."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        vars(request)["build_absolute_uri"] = partial(absolute_url, request)
 
 
 class PageCompressionMiddleware(GZipMiddleware):

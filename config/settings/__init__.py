@@ -52,7 +52,7 @@ MIDDLEWARE = [
     "config.http.middleware.SecurityHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.middleware.RequestLogMiddleware",
-    "projects.core.http.public_url.PublicUrlMiddleware",
+    "config.http.middleware.PublicUrlMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "config.http.middleware.PageLocaleMiddleware",
     "django.middleware.common.CommonMiddleware",

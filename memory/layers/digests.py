@@ -24,7 +24,7 @@ from memory.layers import (
 from memory.layers.ladder import AGES, VISIBLE, LadderNode
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, ancestor_key, label
-from memory.layers.summarising import EXTRACTIVE, Digest, DigestChild
+from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
 from memory.models.activity import record_entry_activity

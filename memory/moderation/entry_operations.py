@@ -260,9 +260,10 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     without a model call.
 
     Revisions are deleted, because they may contain the withheld text. With `keep_earlier`, only
-    revisions of such former parents are deleted; the current ancestors stay withheld as long as the
-    entries. With `for_good`, the current texts are deleted too. Rows are locked from the finest
-    layer upward and in the order of ids, as in all other code.
+    revisions of such former parents are deleted: the entries and the digests above them are shown
+    again at the same time, so their revisions reveal nothing. With `for_good`, the current texts
+    are deleted too. Rows are locked from the finest layer upward and in the order of ids, as in all
+    other code.
     """
     found = dict(entries.order_by().values_list("pk", "project"))
     projects, above, present = set(found.values()), set(found), set(found)

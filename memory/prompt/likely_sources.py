@@ -107,10 +107,10 @@ def _likeness(
     if embedder is None or not embedder.is_local:
         return np.zeros(len(lines))
     try:
-        *documents, said, dialogue = embedder.embed_documents(
+        *documents, answered, dialogue = embedder.embed_documents(
             [*lines, answer, f"{question} {answer}"]
         )
     except EmbedderError:
         return np.zeros(len(lines))
     matrix = np.asarray(documents)
-    return ANSWER_LIKENESS * (matrix @ said) + DIALOGUE_LIKENESS * (matrix @ dialogue)
+    return ANSWER_LIKENESS * (matrix @ answered) + DIALOGUE_LIKENESS * (matrix @ dialogue)

@@ -63,10 +63,10 @@ def speaker_filters(name: str) -> dict[str, Any]:
 
 
 def resolve_alias(scope: RecallScope) -> RecallScope:
-    """Return `scope` with the speaker whom others call by its name, as `alias_of`, if there is one.
+    """If the name in `scope` is a nickname, return `scope` with its speaker as `alias_of`.
 
-    This is the speaker who most often answers messages that address the name: at least twice, and
-    more often than any other speaker. Only messages that the viewer may read are counted. If a
+    This is the speaker who most often answers messages that address the nickname: at least twice,
+    and more often than any other speaker. Only messages that the viewer may read are counted. If a
     speaker has this name, `scope` is returned unchanged.
     """
     if not scope.speaker.isalpha():

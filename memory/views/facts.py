@@ -16,7 +16,7 @@ from chat.providers.booking import Payer
 from memory import facts
 from memory.facts import permissions
 from memory.forgetting.service import ForgetScope
-from memory.layers.summarising import EXTRACTIVE
+from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
 from memory.recall import relevant_facts
 from memory.views import count_choices, project_page, render_page

@@ -8,7 +8,7 @@ from django.db.migrations.state import ProjectState
 
 
 class StateOperations(SeparateDatabaseAndState):
-    """Apply `operations`, of which none needs SQL, to the state of the models alone.
+    """Applies `operations` that need no SQL. They only change Django's state of the models.
 
     Django renders all related models again after each operation, which took a quarter of the
     processor time of a new installation's migrations. Here it renders them once, after the last.

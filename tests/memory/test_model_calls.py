@@ -15,7 +15,7 @@ from chat.providers.pydantic_ai import PydanticAIProvider
 from memory import leases
 from memory.layers.conversations import summarise
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising import UnusableSummaryError
+from memory.layers.summarising.base import UnusableSummaryError
 from memory.leases import LeaseLostError
 from memory.models import Call, CallKind, Cursor, Entry
 

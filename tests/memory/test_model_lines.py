@@ -9,7 +9,7 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Session
 from memory.layers import conversations, cycle
 from memory.layers.lines import Line
-from memory.layers.summarising import MAX_LINES
+from memory.layers.summarising.base import MAX_LINES
 from memory.models import Entry, EntryStatus
 from tests.memory.daily_entries import NOW, START, remember
 

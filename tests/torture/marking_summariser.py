@@ -6,8 +6,8 @@ from datetime import date
 
 from memory.layers.lines import from_text
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising import ConversationSummary, Digest, DigestChild
 from memory.layers.summarising.answers import FactClaim
+from memory.layers.summarising.base import ConversationSummary, Digest, DigestChild
 from memory.layers.summarising.transcript import TranscriptLine
 
 # What a message says, and what somebody writes by hand, once and never again.

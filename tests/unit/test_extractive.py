@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from memory.layers.lines import as_text
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising import DigestChild, extractive
+from memory.layers.summarising import extractive
+from memory.layers.summarising.base import DigestChild
 from memory.layers.summarising.extractive import ExtractiveSummariser
 from memory.layers.summarising.transcript import TranscriptLine, count_words
 from memory.leases import Lease

@@ -47,8 +47,8 @@ _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
-# The first line of a JSON document. Bullets, labels and dates in brackets do not match.
-_JSON = re.compile(r"\s*[{\[]\s*(?:[\"'{\[]|[}\]]?\s*$)")
+# The first line of a JSON document, stripped. Bullets, labels and dates in brackets do not match.
+_JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]?$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$|[-=*_]{3,}\s*$)")
@@ -239,7 +239,8 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
         for line in _THINKING.sub("", text[:MAX_ANSWER_CHARS]).splitlines()
         if line.strip() and not _CODE_FENCE.match(line) and not _HEADING.match(line)
     ]
-    begin = next((line for line in lines if _JSON.match(line) or not _PREAMBLE.match(line)), "")
+    stripped = map(str.strip, lines)
+    begin = next((line for line in stripped if _JSON.match(line) or not _PREAMBLE.match(line)), "")
     if _JSON.match(begin):
         raise ValueError("the answer was JSON without a summary")
     bullets = _bullets(lines)

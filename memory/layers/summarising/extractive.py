@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory.layers.lines import Line, roll_up
-from memory.layers.summarising import (
+from memory.layers.summarising.base import (
     EXTRACTIVE,
     MAX_LINES,
     ConversationSummary,

@@ -10,17 +10,15 @@ from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
 from memory.layers.lines import Line, rank_score, roll_up
-from memory.layers.summarising import (
+from memory.layers.summarising import answers, prompts, transcript
+from memory.layers.summarising.answers import Bullet, FactClaim
+from memory.layers.summarising.base import (
     MAX_LINES,
     ConversationSummary,
     Digest,
     DigestChild,
     UnusableSummaryError,
-    answers,
-    prompts,
-    transcript,
 )
-from memory.layers.summarising.answers import Bullet, FactClaim
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.models import CallKind
 from projects.core.text import storable

@@ -4,15 +4,18 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from typing import IO, Any
 
 import django
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.core.handlers.asgi import ASGIHandler
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.core.signals import request_started
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
 
 from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
 from config.http.middleware import observe_asgi_request
@@ -33,28 +36,60 @@ with preload.garbage_collection_paused():
 
 
 class SingleThreadHandler(ASGIHandler):
-    """ASGI handler that runs the middleware and the view of a request in one thread.
+    """ASGI handler that runs a whole request in one call in a thread.
 
-    Django's own handler switches between threads at each step of each middleware. The switches
-    together take longer than many views.
+    Django's own handler switches between threads at each step of each middleware, and before and
+    after the request. The switches together take longer than many views.
     """
-
-    _middleware_chain: Any
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
-        respond = sync_to_async(self._middleware_chain, thread_sensitive=True)
 
-        async def respond_in_order(request: HttpRequest) -> HttpResponseBase:
-            path = request.path.rstrip("/")
-            if request.method != "POST" or not path.endswith(REPLY_PATHS):
-                return await respond(request)
-            from chat.conversations.admission import admitted
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to a request, until its client disconnects."""
+        try:
+            body_file = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with closing(body_file):
+            set_script_prefix(get_script_prefix(scope))
+            tasks = [
+                asyncio.create_task(self.listen_for_disconnect(receive)),
+                asyncio.create_task(self.answer(scope, body_file, send)),
+            ]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+                with suppress(asyncio.CancelledError, RequestAborted):
+                    await task
 
-            async with admitted():
-                return await respond(request)
+    async def answer(self, scope: Scope, body_file: IO[bytes], send: Send) -> None:
+        request, response = self.create_request(scope, body_file)
+        if request is not None:
+            response = await self.run_get_response(request)
+        try:
+            await self.send_response(response, send)
+        finally:
+            if not response.closed:
+                await sync_to_async(response.close)()
 
-        self._middleware_chain = respond_in_order
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        path = request.path.rstrip("/")
+        if request.method != "POST" or not path.endswith(REPLY_PATHS):
+            return await self.respond(request)
+        from chat.conversations.admission import admitted
+
+        async with admitted():
+            return await self.respond(request)
+
+    @sync_to_async
+    def respond(self, request: HttpRequest) -> HttpResponseBase:
+        """Return the response. Unless it is a stream, its database connection is free again."""
+        request_started.send(sender=type(self), scope=request.scope)  # type: ignore[attr-defined]
+        response = self.get_response(request)
+        if not response.streaming:
+            response.close()
+        return response
 
 
 django_application = SingleThreadHandler()

@@ -176,7 +176,8 @@ def _exchange(
     reply: Message | None = None,
     known: Known = MappingProxyType({}),
 ) -> Response:
-    serializer = ExchangeSerializer(
-        {"message": message, "reply": reply}, context={"reader": request.user, **known}
-    )
-    return Response(serializer.data, status.HTTP_201_CREATED)
+    data = {
+        name: one and MessageSerializer(one, context={"reader": request.user, **known}).data
+        for name, one in (("message", message), ("reply", reply))
+    }
+    return Response(data, status.HTTP_201_CREATED)

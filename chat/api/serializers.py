@@ -1,6 +1,6 @@
 """Serializers of sessions, messages and prompts."""
 
-from copy import deepcopy
+from copy import copy
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -200,7 +200,8 @@ class MessageSerializer(serializers.ModelSerializer):
         extra_kwargs = {"error": {"help_text": "Why the reply failed, or a note on its result."}}
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        return deepcopy(_fields())
+        # Shallow copies, because a deep copy builds each field again. Binding only sets attributes.
+        return {name: copy(field) for name, field in _fields().items()}
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""
@@ -208,12 +209,12 @@ class MessageSerializer(serializers.ModelSerializer):
     @extend_schema_field(ToolCallSerializer(many=True))
     def get_tool_calls(self, message: Message) -> Any:
         calls = message.calls if message.deleted_at is None else ()
-        return ToolCallSerializer(calls, many=True).data
+        return ToolCallSerializer(calls, many=True).data if calls else []
 
     @extend_schema_field(LookupSerializer(many=True))
     def get_lookups(self, message: Message) -> Any:
         lookups = message.loaded_lookups if message.deleted_at is None else ()
-        return LookupSerializer(lookups, many=True).data
+        return LookupSerializer(lookups, many=True).data if lookups else []
 
     @extend_schema_field(AttachmentSerializer(many=True))
     def get_attachments(self, message: Message) -> Any:
@@ -221,11 +222,12 @@ class MessageSerializer(serializers.ModelSerializer):
         if message.pk not in known:
             known[message.pk] = attachments_of(message.pk)
         shown = known[message.pk] if message.deleted_at is None else ()
-        return AttachmentSerializer(shown, many=True).data
+        return AttachmentSerializer(shown, many=True).data if shown else []
 
     @extend_schema_field(ReactionSerializer(many=True))
     def get_reactions(self, message: Message) -> Any:
-        return ReactionSerializer(self._relations(message).reactions, many=True).data
+        reactions = self._relations(message).reactions
+        return ReactionSerializer(reactions, many=True).data if reactions else []
 
     def get_siblings(self, message: Message) -> list[UUID]:
         return list(self._relations(message).siblings)
@@ -344,6 +346,9 @@ class NewMessageSerializer(serializers.Serializer):
     role = serializers.ChoiceField((Role.USER.value, Role.ASSISTANT.value), required=False)
     author = serializers.CharField(required=False, max_length=120)
     created_at = TimeField(required=False)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {name: copy(field) for name, field in self._declared_fields.items()}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = {"content": "", "attachments": []} | attrs

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
@@ -105,6 +105,32 @@ def _make_locked_query(project: UUID, pk: UUID) -> QuerySet[Session]:
 
 
 _locked_sessions = PreparedObjects(_make_locked_query, UUID, UUID)
+# The maximum number of messages in a prepared INSERT: a question with its reply.
+MAX_PREPARED = 2
+
+
+def _insert(messages: Sequence[Message]) -> None:
+    """Insert messages like `bulk_create`, which compiles its SQL each time."""
+    fields = Message._meta.concrete_fields
+    rows: list[str] = []
+    values: list[object] = []
+    for message in messages:
+        row = []
+        for field in fields:
+            value = getattr(message, field.attname)
+            if isinstance(value, Now):
+                row.append("statement_timestamp()")
+            else:
+                row.append("%s")
+                values.append(field.get_db_prep_save(value, connection))
+        rows.append(f"({', '.join(row)})")
+        message._state.adding = False
+        message._state.db = DEFAULT_DB_ALIAS
+    columns = ", ".join(field.column for field in fields)
+    with server_cursor() as cursor:
+        cursor.execute(f"INSERT INTO chat_message ({columns}) VALUES {', '.join(rows)}", values)
+
+
 # The columns that a new message changes.
 _PLACE_COLUMNS = ("last_seq", "head_id", "title", "version", "last_activity_at")
 _SAVE_PLACE = f"""
@@ -145,7 +171,11 @@ def post_messages(
         locked.touch(message.created_at)
         if not locked.title and message.role == Role.USER:
             locked.title = title_from(message.text)
-    written = Message.objects.bulk_create(drafts, batch_size=1_000)
+    written = list(drafts)
+    if len(written) > MAX_PREPARED:
+        Message.objects.bulk_create(written, batch_size=1_000)
+    else:
+        _insert(written)
     locked.head_id = at.head if isinstance(at, PresetPlaces) else parent
     place = [getattr(locked, name) for name in _PLACE_COLUMNS]
     with server_cursor() as cursor:

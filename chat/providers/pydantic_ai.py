@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import httpx2
@@ -221,24 +222,26 @@ class PydanticAIProvider:
 
 
 @cache
-def _profile_flag(name: str, flag: str, default: bool) -> bool:
-    """Return a flag from pydantic-ai's profile of the model."""
+def _profile(name: str) -> Mapping[str, Any]:
+    """Return pydantic-ai's profile of the model.
+
+    It is cached, because a model is created for it, which reads the certificates of the machine.
+    """
     try:
-        model = infer_model(name)
+        return infer_model(name).profile
     except (exceptions.UserError, ImportError):
         # The call of the model will fail with the reason.
-        return default
-    return bool(model.profile.get(flag, default))
+        return {}
 
 
 def supports_images(name: str) -> bool:
     """Return False if pydantic-ai's profile of the model excludes images."""
-    return _profile_flag(name, "supports_image_input", True)
+    return bool(_profile(name).get("supports_image_input", True))
 
 
 def supports_tools(name: str) -> bool:
     """Return False if pydantic-ai's profile of the model excludes tools."""
-    return _profile_flag(name, "supports_tools", True)
+    return bool(_profile(name).get("supports_tools", True))
 
 
 def accepts_own_tools(name: str) -> bool:
@@ -250,8 +253,8 @@ def supports_output_schema(name: str) -> bool:
     """Return True if pydantic-ai's profile of the model includes output schemas, and its server has
     not rejected a schema.
     """
-    return name not in _without_schemas and _profile_flag(
-        name, "supports_json_schema_output", False
+    return name not in _without_schemas and bool(
+        _profile(name).get("supports_json_schema_output", False)
     )
 
 

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
 from config.postgres import server
+from projects.core.database import PreparedQuery
 from projects.core.search_languages import search_languages
 
 # A database server that starts together with Strata may take this long.
@@ -44,6 +45,8 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
     create_first_user(print_line)
     if with_demo:
         create_demo_project(print_line)
+    # Else each web process would compile them during its first reply.
+    PreparedQuery.compile_all()
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
 

@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Thread
 
+from django.conf import settings
+from django.utils.module_loading import import_string
+
 log = logging.getLogger(__name__)
 
 # The number of new objects after which the youngest generation is collected. The default is 700.
@@ -49,13 +52,22 @@ def start() -> None:
 @cache
 def load() -> None:
     """Load everything that a first reply needs."""
+    from chat import providers
+    from chat.prompt import tools
     from config.celery import app
     from memory.recall import embedders
     from projects.core import token_counting
+    from projects.core.outbound_http import trusted_certificates
 
     try:
         embedders.get()
         token_counting.count("once")
+        for path in settings.CHAT_PROMPT_SECTIONS:
+            import_string(path)
+        for tool in tools.all_tools().values():
+            tool.tokens  # noqa: B018  # counted once
+        trusted_certificates()
+        providers.accepts_own_tools(settings.CHAT_MODEL)
         with app.connection_for_write() as broker:
             broker.get_transport_cls()
         # Imported on demand: the import is slow, and calling the function imports more modules.

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 from uuid import UUID, uuid4
+from weakref import WeakSet
 
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
@@ -21,6 +22,7 @@ from django.db import (
     OperationalError,
     connection,
     connections,
+    transaction,
 )
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.models import QuerySet
@@ -82,8 +84,19 @@ class PreparedQuery:
     columns are returned as text.
     """
 
+    instances: ClassVar[WeakSet["PreparedQuery"]] = WeakSet()
+
     def __init__(self, make: Callable[..., QuerySet], *kinds: type) -> None:
         self.make, self.kinds = make, kinds
+        self.instances.add(self)
+
+    @classmethod
+    def compile_all(cls) -> None:
+        """Compile the queries of all loaded modules. Django asks the database for its version."""
+        # Django compiles SELECT FOR UPDATE only in a transaction.
+        with transaction.atomic():
+            for query in list(cls.instances):
+                query.compiled  # noqa: B018
 
     def __call__(self, *params: object) -> list[tuple]:
         with server_cursor() as cursor:

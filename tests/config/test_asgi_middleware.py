@@ -1,10 +1,12 @@
 """/mcp stands beside Django: its answers are guarded as those of Django's views are."""
 
 import asyncio
+import threading
 from contextlib import suppress
 
 import httpx2
 import pytest
+from django.core.signals import request_finished, request_started
 
 from config.asgi import application
 from config.http.asgi_middleware import SecurityASGIMiddleware
@@ -102,3 +104,40 @@ def test_a_stream_goes_through_piece_by_piece():
     # What the application says itself stands.
     framed = [value for name, value in start["headers"] if name.lower() == b"x-frame-options"]
     assert framed == [b"SAMEORIGIN"]
+
+
+@pytest.fixture
+def signals():
+    """The signals of requests and the threads in which they were sent."""
+    sent: list[tuple[object, int]] = []
+
+    def note(signal: object, **_: object) -> None:
+        sent.append((signal, threading.get_ident()))
+
+    for signal in (request_started, request_finished):
+        signal.connect(note)
+    yield sent
+    for signal in (request_started, request_finished):
+        signal.disconnect(note)
+
+
+def test_a_request_is_finished_in_its_thread_before_the_response_is_sent(signals):
+    async def request() -> None:
+        async def receive() -> dict[str, object]:
+            if body:
+                return body.pop()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+        async def send(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                assert [signal for signal, _ in signals] == [request_started, request_finished]
+
+        body = [{"type": "http.request", "body": b""}]
+        headers = [(b"host", b"testserver")]
+        scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": headers}
+        await application(scope | {"query_string": b""}, receive, send)
+
+    asyncio.run(request())
+    assert len({thread for _, thread in signals}) == 1
+    assert len(signals) == 2

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
 from config.runtime import bootstrap
+from projects.core.database import PreparedQuery
 
 
 @pytest.mark.django_db
@@ -64,3 +65,16 @@ def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxi
     settings.HTTPS, settings.ALLAUTH_TRUSTED_PROXY_COUNT = True, proxies
     call_command("prepare")
     assert ("STRATA_TRUSTED_PROXIES is 0" in capsys.readouterr().out) == warned
+
+
+@pytest.mark.django_db
+def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, monkeypatch):
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
+    # The test needs its connection until the end.
+    monkeypatch.setattr(bootstrap, "connection", Mock())
+    queries = list(PreparedQuery.instances)
+    assert queries
+    for query in queries:
+        query.__dict__.pop("compiled", None)
+    bootstrap.prepare(print)
+    assert all("compiled" in query.__dict__ for query in queries)

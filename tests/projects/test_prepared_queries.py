@@ -1,12 +1,14 @@
 """Querysets whose SQL is compiled once."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
-from chat.conversations.messages import post_message
+from chat.conversations.messages import draft, post_message, post_messages
 from chat.models import Message, Session
 from projects.core.database import PreparedObjects, PreparedQuery
 from projects.models import Token
@@ -60,7 +62,7 @@ def prepared_statements(part: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %s",
-            [f"%{part}%FROM%chat_message%"],
+            [f"%{part}%"],
         )
         return cursor.fetchone()[0]
 
@@ -68,14 +70,14 @@ def prepared_statements(part: str) -> int:
 def test_postgresql_plans_the_statement_once(session, owner, editor, messages_by):
     for author in (owner, editor):
         messages_by(session.pk, author.pk, FUTURE)
-    assert prepared_statements('"text"') == 1
+    assert prepared_statements('"text"%FROM%chat_message') == 1
 
 
 def test_behind_a_pooler_nothing_is_prepared(session, owner, messages_by, monkeypatch):
     connection.ensure_connection()
     monkeypatch.setattr(connection.connection, "prepare_threshold", None)
     messages_by(session.pk, owner.pk, FUTURE)
-    assert prepared_statements('"text"') == 0
+    assert prepared_statements('"text"%FROM%chat_message') == 0
 
 
 def test_a_constant_may_contain_a_percent_sign_and_a_quote(session, owner):
@@ -112,3 +114,30 @@ def test_the_columns_of_objects_are_converted(owner):
     [loaded] = PreparedObjects(tokens, str)(token.pk)
     assert (loaded.scopes, loaded.public_id) == (["read"], token.public_id)
     assert not loaded._state.adding
+
+
+def test_a_new_message_is_inserted_by_a_prepared_statement(session, owner):
+    post_message(session, "One", author=owner)
+    assert prepared_statements("INSERT INTO chat_message") > 0
+
+
+def test_a_prepared_insert_writes_the_same_row_as_the_orm(session, owner):
+    drafts = [
+        draft(
+            "Ünïcode %s",
+            author=owner,
+            author_name="Ana",
+            cost=Decimal("0.25"),
+            receipt={"sections": []},
+            tool_calls=[{"id": "1"}],
+            heartbeat_at=Now(),
+        )
+        for _ in range(4)
+    ]
+    post_messages(session, drafts[:1])
+    post_messages(session, drafts[1:])
+    prepared, *_, by_orm = Message.objects.order_by("seq").values()
+    different = {"id", "seq", "parent_id", "created_at", "heartbeat_at"}
+    for name in prepared.keys() - different:
+        assert prepared[name] == by_orm[name], name
+    assert by_orm["heartbeat_at"] - prepared["heartbeat_at"] < timedelta(minutes=1)

@@ -1,14 +1,13 @@
-"""Metrics of streams and of model calls."""
+"""Metrics of streams and of model calls, and the tracing spans of model calls."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram
 
 from chat.providers.base import Finished, ProviderError
-from projects.core.tracing import span
 
 STREAMS = Gauge(
     "strata_open_streams", "Readers that currently follow a stream.", multiprocess_mode="livesum"
@@ -39,6 +38,19 @@ SUCCESS, CANCELLED, INTERNAL_ERROR = "success", "cancelled", "internal_error"
 MAX_MODEL_LABELS = 30
 OTHER = "other"
 _answering: set[str] = set()
+
+# A function that adds attributes to a span after it was opened.
+SpanAnnotator = Callable[..., None]
+
+
+@contextmanager
+def _no_span(name: str, **attributes: str | int) -> Iterator[SpanAnnotator]:
+    yield lambda **more: None
+
+
+# Opens a span with a name and attributes, which must not contain user text. Spans have no effect
+# until `config.observability.tracing` replaces this function.
+open_span: Callable[..., AbstractContextManager[SpanAnnotator]] = _no_span
 
 
 def model_label(model: str) -> str:
@@ -91,7 +103,7 @@ class CallMetrics:
 def measure_call(model: str, kind: str) -> Iterator[CallMetrics]:
     """Measure a call of `model` within the block. The outcome depends on the exception raised."""
     call = CallMetrics(model, kind)
-    with span("model call", model=model_label(model), kind=kind) as set_attributes:
+    with open_span("model call", model=model_label(model), kind=kind) as set_attributes:
         try:
             yield call
         except ProviderError as error:

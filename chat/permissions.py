@@ -1,4 +1,4 @@
-"""Which sessions and messages a user may read and change. Everything else answers 404."""
+"""Find the sessions and messages that a user may read or change. All others raise Http404."""
 
 from uuid import UUID
 

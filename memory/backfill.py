@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from memory.layers import lines
 from memory.layers.coverage import messages_of
 from memory.layers.lines import Line
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry
 from memory.models.entries import CONVERSATION
 from memory.moderation import entry_operations

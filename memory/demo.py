@@ -29,7 +29,7 @@ from chat.prompt.types import PromptMessage
 from chat.providers import ProviderError, get_provider
 from memory import blocks, facts
 from memory.layers import conversations, cycle, digests
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry, EntryStatus
 from memory.moderation import entry_operations
 from memory.recall import indexing

@@ -12,8 +12,7 @@ from chat.models import Message, Session
 from chat.permissions import sessions_for
 from memory.facts.permissions import facts_for, may_decide
 from memory.facts.superseded import EndedFact, ended_facts, mark_ended
-from memory.layers.lines import Line, from_text
-from memory.layers.roll_up import LineIndex
+from memory.layers.lines import Line, LineIndex, from_text
 from memory.models import Activity, ActivityVerb, Block, Entry, EntryStatus, Fact, FactSource
 from memory.models.entries import CONVERSATION
 from memory.models.facts import FactQuerySet

@@ -33,7 +33,7 @@ from memory.files import adding as files
 from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, coverage, losses
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import (
     ActivityVerb,
     Chunk,
@@ -208,7 +208,7 @@ def reindex_in_new_language(
 def note_index_settings(
     instance: Project, update_fields: Collection[str] | None, **kwargs: object
 ) -> None:
-    """Set on the instance whether the save changes which messages are indexed."""
+    """Set `changes_index` to true on the instance if other messages are indexed after the save."""
     instance.changes_index = False
     if update_fields is None or not INDEX_SETTINGS.isdisjoint(update_fields):
         stored = Project.objects.filter(pk=instance.pk).values(*INDEX_SETTINGS).first()

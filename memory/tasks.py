@@ -74,8 +74,8 @@ def rewrite_entry(entry_id: str) -> None:
 def start_layers(entry: Entry | None) -> None:
     """Start an update of the layers if `entry` was the last entry that its project waited for.
 
-    Without this, a busy project could wait long, because at each periodic run another conversation
-    may be due.
+    The periodic run skips a project while one of its conversations is due. In a busy project, this
+    could be so at every run.
     """
     if entry is not None and cycle.layers_are_due(entry.project_id, datetime.now(UTC)):
         update_layers.apply_async([str(entry.project_id)], expires=TASK_EXPIRES_S)
@@ -103,9 +103,7 @@ def run_indexing() -> None:
 
 @shared_task
 def run_reading() -> None:
-    """Read and index new files. Runs after each upload, and every minute in case that one was
-    missed.
-    """
+    """Read and index new files. Runs after each upload, and every minute for missed uploads."""
     if not processing.catch_up(seconds=READING_S):
         run_reading.apply_async(expires=TASK_EXPIRES_S)
 

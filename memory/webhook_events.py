@@ -84,7 +84,7 @@ def _subscribers(event: WebhookEvent) -> PreparedQuery:
 
 
 def send_test(webhook: Webhook) -> Delivery:
-    """Queue a test event before all pending deliveries, even while the receiver has a pause.
+    """Queue a test event before all pending deliveries. Send it even if the webhook waits to retry.
 
     Raises InvalidInputError if the webhook is off.
     """

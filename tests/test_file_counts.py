@@ -72,7 +72,7 @@ def talk(chat_session, owner, at) -> None:
     Session.objects.filter(pk=chat_session.pk).update(created_at=at, last_activity_at=at)
 
 
-def test_a_message_to_a_stored_reply_enters_at_most_68_files(api, owner, chat_session, scripted):
+def test_a_message_to_a_stored_reply_enters_at_most_65_files(api, owner, chat_session, scripted):
     url = f"/api/v1/sessions/{chat_session.pk}/messages/"
     client = api(owner)
     # The first request imports modules and fills caches.
@@ -80,10 +80,10 @@ def test_a_message_to_a_stored_reply_enters_at_most_68_files(api, owner, chat_se
     with entered_files("A message to a stored reply") as files:
         answer = client.post(url, {"content": "When is the cutover?"}, format="json")
     assert answer.json()["reply"]["status"] == "complete"
-    assert len(files) <= 68
+    assert len(files) <= 65
 
 
-def test_an_idle_conversation_to_a_prompt_enters_at_most_73_files(project, owner, chat_session):
+def test_an_idle_conversation_to_a_prompt_enters_at_most_67_files(project, owner, chat_session):
     now = timezone.now()
     talk(chat_session, owner, now - timedelta(hours=2))
     with entered_files("An idle conversation to a prompt") as files:
@@ -92,10 +92,10 @@ def test_an_idle_conversation_to_a_prompt_enters_at_most_73_files(project, owner
         [question] = post_messages(later, [draft("When is the cutover?", author=owner)])
         prompt = builder.build(builder.Turn(later, question))
     assert "cutover" in str(prompt)
-    assert len(files) <= 73
+    assert len(files) <= 67
 
 
-def test_a_forget_request_enters_at_most_35_files(api, owner, project, chat_session):
+def test_a_forget_request_enters_at_most_30_files(api, owner, project, chat_session):
     talk(chat_session, owner, timezone.now() - timedelta(hours=2))
     client, url = api(owner), f"/api/v1/projects/{project.slug}/forget/"
     # The first request imports modules and fills caches.
@@ -103,4 +103,4 @@ def test_a_forget_request_enters_at_most_35_files(api, owner, project, chat_sess
     with entered_files("A forget request") as files:
         answer = client.post(url, {"session": chat_session.pk}, format="json")
     assert answer.json()["removed"]["messages"] == 3
-    assert len(files) <= 35
+    assert len(files) <= 30

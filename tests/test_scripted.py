@@ -64,7 +64,7 @@ async def through_pydantic(model, streamed: bool, patience: float = PATIENCE):
         return response.get()
 
 
-def test_a_text_is_said_in_one_piece_with_its_usage(model, client):
+def test_a_text_is_sent_in_one_piece_with_its_usage(model, client):
     model.say("One two three.")
     answer = ask(client)
     assert answer.choices[0].message.content == "One two three."

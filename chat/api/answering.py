@@ -86,7 +86,7 @@ def answer(
 ) -> IdempotentResult:
     """Generate `reply`. Respond with events if the client accepts them, else once complete.
 
-    `known` is what `known_of_new` returns.
+    `known` is the result of `known_of_new`.
     """
     ids = {"message": message.pk, "reply": reply.pk}
     return IdempotentResult(
@@ -102,9 +102,7 @@ def answer_without_reply(request, message: Message, known: Known) -> IdempotentR
 
 
 def known_of_new(message: Message, has_images: bool) -> Known:
-    """Return the context for the serializer of a message that was just created, and so has no
-    reactions yet.
-    """
+    """Return the serializer's context for a new message, which has no reactions yet."""
     relations = MessageRelations(message.pk, siblings_of(message), ())
     known: dict[str, object] = {"relations": {message.pk: relations}}
     if not has_images:

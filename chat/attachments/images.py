@@ -169,7 +169,9 @@ def _gif_frames(data: bytes) -> Iterator[int]:
 
 
 def _decode(data: bytes) -> tuple[Image.Image, bool]:
-    """Return the first frame, upright, scaled, in RGB or RGBA, and if its format is lossless."""
+    """Return the first frame, upright, scaled, in RGB or RGBA. The second value is true if the
+    format of the file is lossless.
+    """
     with Image.open(io.BytesIO(data), formats=FORMATS) as file:
         # Not for GIFs: Pillow would read all frames to count them, and `_check_size` has counted.
         if file.format != "GIF" and getattr(file, "n_frames", 1) > MAX_FRAMES:
@@ -177,7 +179,7 @@ def _decode(data: bytes) -> tuple[Image.Image, bool]:
         if file.format == "WEBP" and file.width * file.height > MAX_WEBP_PIXELS:
             raise ImageRejectedError(TOO_MANY_WEBP_PIXELS)
         if file.mode in ("L", "LA", "RGB", "RGBA"):
-            # Before the conversion, which copies the pixels: a JPEG is decoded at this size.
+            # Scale first: the conversion then copies fewer pixels, and JPEGs are decoded smaller.
             file.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
         image = _to_rgb(file)
         lossless = file.format in ("PNG", "GIF")

@@ -234,7 +234,7 @@ def close_idle_sessions() -> int:
     return len(sessions)
 
 
-# The role of the last visible message on the path. Walks from the head over deleted ones.
+# The role of the last visible message on the path. Starts at the head and skips deleted messages.
 _LAST_ROLE = """(
     WITH RECURSIVE upward (parent_id, role, is_visible) AS (
         SELECT parent_id, role, deleted_at IS NULL AND role IN ('user', 'assistant')

@@ -115,7 +115,7 @@ def clean_title(answer: str) -> str:
 
 
 def _first_reply(session: Session) -> Message | None:
-    """Return the first complete reply, with the message that it answers; None without either."""
+    """Return the first complete reply. Return None if the message that it answers was deleted."""
     replies = session.messages.filter(role=Role.ASSISTANT, status=Status.COMPLETE, deleted_at=None)
     reply = replies.select_related("parent").order_by("seq").first()
     if reply is None or reply.parent is None or reply.parent.deleted_at is not None:

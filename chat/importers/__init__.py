@@ -82,8 +82,8 @@ def import_file(
     Each is written completely or not at all; its images follow, message by message. Repeating an
     interrupted import completes it. The file is read twice, the first time only to count messages.
 
-    - `progress` is called with the number of processed messages and of all messages: in the
-      transaction that writes messages, and before the images of each message.
+    - `progress` is called with two numbers: the processed messages, and all messages. It is called
+      in each transaction that writes messages, and before the images of each message.
     - `result` is updated during the import.
     - `upload` records what was added.
     - With `match_members`, messages with the username of a member belong to that member. Otherwise

@@ -38,7 +38,9 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class WrittenSession:
-    """A conversation that was written, with its `new` messages and the ids of all, by key."""
+    """A conversation that was written. `new` are the messages that were added. `ids` are the ids of
+    all its messages, by source key.
+    """
 
     conversation: ImportedSession
     session: Session
@@ -181,7 +183,10 @@ class ImportWriter:
         )
 
     def _known(self, sessions: Iterable[Session]) -> dict[UUID, dict[str, UUID]]:
-        """Return, for each session, its messages by source key and by the id that exports use."""
+        """Return the message ids of each session, by source key and by the id itself as text.
+
+        In an export of Strata, the keys of messages are their ids.
+        """
         rows = Message.objects.filter(project=self.project, session__in=list(sessions))
         known: dict[UUID, dict[str, UUID]] = defaultdict(dict)
         for session, pk, source_key in rows.values_list("session", "pk", "source_key"):

@@ -34,6 +34,13 @@ _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
 _MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
 
+class TooManyFilesError(ImportRejectedError):
+    """The zip file contains more files than are unpacked."""
+
+    default_code = "too_large"
+    default_message = "It contains too many files."
+
+
 @dataclass
 class UploadContents:
     """The documents with conversations, and the documents with memories and projects."""
@@ -70,7 +77,7 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
 def open_member(archive: ZipFile, name: str) -> BinaryIO:
     """Open the file `name` of `archive`. Raises `KeyError` if it does not exist.
 
-    Reading a damaged file raises `ImportRejectedError`.
+    Raises `ImportRejectedError` if it cannot be unpacked, also when it is read.
     """
     return cast(BinaryIO, _Member(archive, archive.getinfo(name)))
 
@@ -100,7 +107,7 @@ class _BoundedFile:
     def read(self, size: int = -1) -> bytes:
         data = self.file.read(size if 0 <= size <= MAX_DIRECTORY_BYTES else MAX_DIRECTORY_BYTES + 1)
         if len(data) > MAX_DIRECTORY_BYTES:
-            raise ImportRejectedError("It contains too many files.", code="too_large")
+            raise TooManyFilesError
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -111,6 +118,7 @@ class _Member:
     """A file in a zip file. A failed read raises `ImportRejectedError`."""
 
     def __init__(self, archive: ZipFile, info: ZipInfo) -> None:
+        _check_format(info)
         with _zip_errors():
             self.stream = archive.open(info)
 
@@ -139,7 +147,7 @@ def _contents(archive: ZipFile) -> UploadContents:
             else "The zip file contains no conversations."
         )
     if len(conversations) > MAX_DOCUMENTS:
-        raise ImportRejectedError("It contains too many files.", code="too_large")
+        raise TooManyFilesError
     check_files(conversations + memories)
     images = _images(archive, files)
     documents = [replace(it, images=images) for it in _documents(archive, conversations)]
@@ -184,15 +192,25 @@ def _is_readable(info: ZipInfo) -> bool:
     return info.compress_type in (ZIP_STORED, ZIP_DEFLATED)
 
 
-def check_files(files: list[ZipInfo]) -> None:
-    """Raise `ImportRejectedError` if a file might unpack to more than the limits allow."""
+def check_unlocked(files: list[ZipInfo]) -> None:
+    """Raise `ImportRejectedError` if a file is encrypted."""
     if any(map(_is_locked, files)):
         raise ImportRejectedError("The zip file is encrypted.", code="encrypted")
+
+
+def _check_format(*files: ZipInfo) -> None:
+    """Raise `ImportRejectedError` if a file is encrypted or compressed by another method."""
+    check_unlocked(list(files))
     if not all(map(_is_readable, files)):
         raise ImportRejectedError(
             "The compression method of the zip file is not supported: use deflate.",
             code="unsupported",
         )
+
+
+def check_files(files: list[ZipInfo]) -> None:
+    """Raise `ImportRejectedError` if a file might unpack to more than the limits allow."""
+    _check_format(*files)
     if sum(info.file_size for info in files) > MAX_UNPACKED_BYTES:
         raise ImportRejectedError(
             f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB.",

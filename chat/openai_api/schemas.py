@@ -11,7 +11,7 @@ from projects.core.errors import InvalidInputError
 
 MAX_SESSION_KEY_CHARS = 200
 SESSION_HEADERS = ("X-Strata-Session", "X-OpenWebUI-Chat-Id")
-# Session keys that mean no session: from clients without a conversation or with an empty template.
+# Values of the session headers that mean no session. Some clients send them without a conversation.
 EMPTY_SESSION_KEYS = ("", "new", "null", "none", "undefined")
 # The prefix of Open WebUI's temporary chats, which are not stored.
 TEMPORARY_CHAT_PREFIX = "local"
@@ -27,7 +27,7 @@ MODEL_SETTINGS = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-# Parameters that are only passed on unchanged, to servers of OpenAI's API.
+# Parameters that are sent unchanged to servers of OpenAI's API. Other providers do not get them.
 OPENAI_PARAMS = (
     *("tools", "tool_choice", "parallel_tool_calls", "response_format"),
     *("logit_bias", "reasoning_effort", "verbosity", "prediction", "service_tier"),

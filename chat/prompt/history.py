@@ -140,7 +140,7 @@ class HistoryMessage(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether the message counts for the window."""
+        """True if the message takes a place in the history window."""
         has_content = self.text or self.has_images or self.calls or self.tool_call_id
         is_visible = self.is_final and self.deleted_at is None
         return bool(has_content) and is_visible and is_promptable(self.role, self.tool_call_id)

@@ -187,10 +187,10 @@ def payer_of(reply: Message) -> Payer:
 
 
 def lost_calls(reply: Message) -> list[Call]:
-    """Return the calls of a reply whose process has died, with the text that the model had written.
+    """Return the calls of a reply whose process has died. The stored text gives the output tokens.
 
-    If the process is alive after all, it replaces the booking, because the call was reserved or has
-    the id of the reply.
+    The calls are those that were reserved. Without a reservation, it is a new call with the id of
+    the reply. A process that is alive after all finds the call by its id and books it correctly.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

@@ -97,10 +97,10 @@ class _RawCompletions(AsyncCompletions):
         return await super().create(messages=[], extra_body=body, **params)
 
 
-# The pause between two batches of a stream is PAUSE_S, and twice as much for each further stream of
-# this process. With one stream, it is shorter than the time between two tokens of an ordinary
-# model. With five streams in each of two processes, each delivers text five times a
-# second; with MAX_PAUSE_STREAMS or more, twice a second.
+# The pause between two batches if this process has one open stream. It is shorter than the time
+# between two tokens of an ordinary model. Each further stream adds twice this time to the pause of
+# all: each of five streams delivers text five times a second, each of MAX_PAUSE_STREAMS or more
+# twice a second.
 PAUSE_S = 0.02
 MAX_PAUSE_STREAMS = 13
 # The keys of text in a delta. Servers use different names.
@@ -200,9 +200,9 @@ async def batch_events(response: httpx2.Response) -> None:
 
 
 class BatchedEventStream(httpx2.AsyncByteStream):
-    """Wraps a stream of events, each of whose chunks is everything that has arrived.
+    """Wraps the byte stream of a response and yields whole events, several in one batch.
 
-    Its own chunks are whole events. Further events arrive while it pauses between two batches.
+    It pauses after each batch, so that the events that arrive meanwhile form the next batch.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream, channel: TextChannel | None = None) -> None:
@@ -239,7 +239,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
             yield rest
 
     def _not_passed_on(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
-        """Return the events to interpret now that `event` has arrived, None at the end."""
+        """Return the events that the SDK must interpret after `event`. At the end, it is None."""
         ending = [] if event is None else [event]
         if self._channel is None:
             return ending

@@ -180,8 +180,9 @@ def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
 
 
 def budgets(limit: SpendingLimit, payer: Payer) -> list[Budget]:
-    """Return the amounts of a limit and their used parts. Takes one query, once in SUMS_CACHE two,
-    or none without amounts.
+    """Return the amounts of a limit and their used parts.
+
+    Takes one query. When the cached sums are older than SUMS_CACHE, a second query renews them.
     """
     subject = next(name for name in SUBJECT_NAMES if getattr(limit, f"{name}_id") is not None)
     project = limit.project if subject == "project" else None

@@ -128,7 +128,7 @@ async def _collect(
     try:
         async for event in events:
             live.add(event)
-        # Otherwise, another process has stored it.
+        # The reply is not final here if another process has stored it.
         if reply is not None and reply.is_final:
             live.stored = reply
     except asyncio.CancelledError:

@@ -93,8 +93,8 @@ def start_reply(reply: Message, payer: Payer) -> None:
     """Begin to generate `reply`. Returns at once; the reply continues even without readers.
 
     For sync views under ASGI. The call is passed from the view's thread to the process's event
-    loop. It generates a copy, because the end of the reply changes the object, perhaps while the
-    view still renders it as unfinished.
+    loop. The loop works on a copy of `reply`: the generation changes its object when the reply
+    ends, and the view may still be rendering the unfinished reply at that time.
     """
     async_to_sync(live_replies.start)(copy(reply), payer)
 

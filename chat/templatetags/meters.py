@@ -27,7 +27,7 @@ class MeterPart(NamedTuple):
 
 @register.inclusion_tag("chat/_meter.html")
 def meter(receipt: Mapping[str, Any], extra: str = "") -> dict[str, object]:
-    """Return the parts of a receipt: its sections, and in place of the bank the layers in it."""
+    """Return the sections of a receipt as parts of the bar. The bank is divided into its layers."""
     sizes = [size for section in receipt.get("sections", ()) for size in _sizes(section)]
     total = sum(tokens for _, tokens in sizes) or 1
     parts, start = [], 0.0

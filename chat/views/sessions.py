@@ -330,7 +330,7 @@ def _render_update(request: HttpRequest, chat_session: Session) -> HttpResponse:
 
 
 def _note_url(notes: Session, through: str | None) -> str:
-    """Return the URL of the note with the seq `through`, for links meant for messages of chats."""
+    """Return the URL of the note with the seq `through`. Links to chats may lead to notes too."""
     if not through:
         return session_url(notes)
     note = _message_at(notes, through)

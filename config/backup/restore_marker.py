@@ -1,4 +1,4 @@
-"""A marker in the database of an unfinished restore, because it may contain forgotten data.
+"""Marks the database while a restore is unfinished, because it may then contain forgotten data.
 
 The marker is set in the transaction that restores the tables, and removed at the end of the
 restore.

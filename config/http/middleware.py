@@ -1,4 +1,4 @@
-"""Middleware for response headers, page language, request logs and request metrics.
+"""Middleware for response headers, page language, page rate limits, request logs and metrics.
 
 The id of a request is in its log lines, in the log lines of its tasks, and in the X-Request-ID
 header of its response.
@@ -23,7 +23,8 @@ from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
 from prometheus_client import Counter, Histogram
 
-from config.http.error_pages import PROGRAM_PATHS
+from config.http.error_pages import PROGRAM_PATHS, domain_error
+from projects.core.errors import LimitError
 
 SECURITY_HEADERS = {
     # No page needs these features. Disabling them makes them unavailable to injected code too.
@@ -180,6 +181,24 @@ class RequestLogMiddleware(RequestMiddleware):
         # An unevaluated SimpleLazyObject would run a query.
         if user is not None and type(user) is not SimpleLazyObject and user.pk is not None:
             structlog.contextvars.bind_contextvars(user_id=user.pk)
+
+
+class PageRateLimitMiddleware(MiddlewareMixin):
+    """Limits how often a user or an IP address requests pages. Programs have separate limits."""
+
+    def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
+        # Imported on demand, because config.asgi imports this module before models are loaded.
+        from projects.rate_limits import count_page
+
+        match = request.resolver_match
+        is_polled = match is not None and match.url_name in POLLED_VIEWS
+        if is_polled or request.path_info.startswith(PROGRAM_PATHS):
+            return None
+        try:
+            count_page(request)
+        except LimitError as error:
+            return domain_error(request, error)
+        return None
 
 
 def _milliseconds_since(started_at: float) -> float:

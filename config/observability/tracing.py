@@ -22,7 +22,6 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from config.http.middleware import MAX_METHOD_CHARS, route
-from projects.core import tracing
 
 # The header of a Celery message that contains the span which enqueued the task.
 TASK_HEADER = "strata_traceparent"
@@ -48,17 +47,20 @@ def _start_in_worker(**_: Any) -> None:
 
 
 def _start(component: str) -> TracerProvider:
+    # Imported on demand, because this module may be loaded before the models.
+    from chat import metrics
+
     global _tracer
     provider = TracerProvider(resource=Resource.create({"strata.part": component}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _tracer = provider.get_tracer("strata")
-    tracing.use_span_opener(_span)
+    metrics.open_span = _span
     connection_created.connect(_trace_queries)
     return provider
 
 
 @contextmanager
-def _span(name: str, **attributes: str | int) -> Iterator[tracing.SpanAnnotator]:
+def _span(name: str, **attributes: str | int) -> Iterator[Callable[..., None]]:
     """Open a span, but not as the current one: a generator may end in another context."""
     span = _tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
     try:

@@ -63,7 +63,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "projects.accounts.browser_sessions.BrowserSessionMiddleware",
-    "config.http.page_rate_limit.PageRateLimitMiddleware",
+    "config.http.middleware.PageRateLimitMiddleware",
     "config.http.error_pages.DomainErrorMiddleware",
 ]
 if TRACES:

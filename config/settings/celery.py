@@ -44,7 +44,7 @@ if CELERY_BROKER_URL.startswith("pgmq"):
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Seconds between two checks of its timers by a worker with threads.
+# The interval, in seconds, at which a worker with threads checks its timers.
 CELERY_WORKER_TIMER_PRECISION = 10.0
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

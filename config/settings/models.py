@@ -33,7 +33,7 @@ class ModelVariables(Variables):
         "OPENAI_API_KEY",
         "",
         "a key",
-        "The provider's key. The other providers have theirs: `ANTHROPIC_API_KEY`, "
+        "OpenAI's key. Other providers have variables of their own: `ANTHROPIC_API_KEY`, "
         "`GOOGLE_API_KEY`, `MISTRAL_API_KEY`, `GROQ_API_KEY`, `OPENROUTER_API_KEY`, …",
         secret=True,
         in_readme=True,

@@ -96,6 +96,13 @@ class AddedFilesSerializer(serializers.Serializer):
     refused = RefusedFileSerializer(many=True, help_text="Files of an archive.")
 
 
+PASSAGE = OpenApiParameter(
+    "passage",
+    OpenApiTypes.INT,
+    description="The number of the first passage. A response has at most 1,000 passages.",
+)
+
+
 class FilePassageSerializer(serializers.Serializer):
     number = serializers.IntegerField(help_text="The number of the passage in the file.")
     headings = serializers.CharField()
@@ -111,9 +118,17 @@ class FilePageSerializer(serializers.Serializer):
     passages = FilePassageSerializer(many=True)
 
 
+class PassageQuerySerializer(serializers.Serializer):
+    passage = serializers.IntegerField(default=1, min_value=1, max_value=2**31 - 1)
+
+
 class FileTextSerializer(serializers.Serializer):
     version = serializers.IntegerField()
     pages = FilePageSerializer(many=True)
+    next = serializers.IntegerField(
+        allow_null=True,
+        help_text="The passage that follows, for `passage`; null at the end of the file.",
+    )
 
 
 class FileFilter(filters.FilterSet):
@@ -199,11 +214,18 @@ class FileDetailView(FileMixin, APIView):
 class FileTextView(FileMixin, APIView):
     """The text of a file by page: at most a hundred pages, by default the first ones."""
 
-    @extend_schema(parameters=[PAGES, VERSION], responses=FileTextSerializer)
+    @extend_schema(parameters=[PAGES, PASSAGE, VERSION], responses=FileTextSerializer)
     def get(self, request, slug: str, pk) -> Response:
-        revision = self.find_version(request, pk)
-        pages = access.pages_of(revision, request.query_params.get("pages", ""))
-        return Response(FileTextSerializer({"version": revision.number, "pages": pages}).data)
+        revision, query = (
+            self.find_version(request, pk),
+            PassageQuerySerializer(data=request.query_params),
+        )
+        query.is_valid(raise_exception=True)
+        first = query.validated_data["passage"]
+        pages = access.pages_of(revision, request.query_params.get("pages", ""), passage=first)
+        following = access.next_passage(revision, pages)
+        body = {"version": revision.number, "pages": pages, "next": following}
+        return Response(FileTextSerializer(body).data)
 
 
 class FileDownloadView(FileMixin, APIView):

@@ -9,7 +9,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.forgetting import service
-from memory.forgetting.permissions import may_forget, missing_object
 from memory.forgetting.service import ForgetScope
 from memory.models import ModerationReason
 from projects.core.errors import NotAllowedError, NotFoundError
@@ -133,9 +132,9 @@ def forget_data(
     Raises NotAllowedError if the member is not permitted to forget it, and NotFoundError for an id
     that the project never had.
     """
-    if not may_forget(member, scope):
+    if not scope.is_permitted_to(member):
         raise NotAllowedError("Only owners of the project may forget this.")
-    if error := missing_object(member.project, scope):
+    if error := scope.missing_object(member.project):
         raise NotFoundError(error)
     if preview:
         receipt = service.preview(member.project, scope, by)

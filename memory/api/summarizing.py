@@ -12,7 +12,7 @@ from projects.permissions import membership
 
 
 class QueuedSerializer(serializers.Serializer):
-    """Whether a summary was queued or is already being written."""
+    """State of a requested summary: queued, or already being written."""
 
     queued = serializers.BooleanField()
     running = serializers.BooleanField()

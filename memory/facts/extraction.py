@@ -24,7 +24,7 @@ from memory.facts.create import (
     reads_as_instruction,
 )
 from memory.facts.grounding import is_grounded
-from memory.layers.entities import EntityKind, dates, find_all_entities
+from memory.layers.entities import EntityKind, date_readings, find_all_entities
 from memory.layers.summarising.answers import FactClaim
 from memory.models import (
     ActivityVerb,
@@ -131,7 +131,7 @@ def _mentions(day: date, text: str) -> bool:
         reading in forms
         for entity in find_all_entities(text)
         if entity.kind == EntityKind.DATE
-        for reading in dates.readings(entity.form)
+        for reading in date_readings(entity.form)
     )
 
 

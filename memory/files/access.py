@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Min, Prefetch, Q, QuerySet
 from django.http import Http404
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -20,6 +20,9 @@ from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.models import MemberRole, Membership, Project
 
 MAX_PAGES = 100
+# The maximum number of passages of one response, about 500,000 characters. A page of a document has
+# a few passages, but text without headings is a single section of any length.
+MAX_PASSAGES = 1_000
 _PAGES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
@@ -132,8 +135,11 @@ def parse_pages(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def pages_of(revision: FileRevision, pages: str = "", limit: int = MAX_PAGES) -> list[FilePage]:
-    """Return pages of a version, by default the first ones, at most `limit`.
+def pages_of(
+    revision: FileRevision, pages: str = "", limit: int = MAX_PAGES, passage: int = 1
+) -> list[FilePage]:
+    """Return pages of a version, by default the first ones, at most `limit`, and of them the first
+    `MAX_PASSAGES` passages from number `passage` on.
 
     `pages` are page numbers or, in a file without pages, section numbers. Raises
     InvalidInputError.
@@ -146,20 +152,35 @@ def pages_of(revision: FileRevision, pages: str = "", limit: int = MAX_PAGES) ->
         for bounds in parse_pages(pages):
             chosen |= Q(**{column: bounds})
         rows = rows.filter(chosen)
-    else:
+    elif passage == 1:
         rows = rows.filter(section__lte=limit)
-    return _grouped(rows)[:limit]
+    return _grouped(rows.filter(number__gte=passage))[:limit]
 
 
-def pages_between(revision: FileRevision, first: int, last: int) -> list[FilePage]:
-    """Return the pages and sections with these numbers."""
+def next_passage(revision: FileRevision, pages: Sequence[FilePage]) -> int | None:
+    """Return the number of the passage that follows `pages`; None at the end of the file."""
+    last = pages[-1].passages[-1].number if pages else revision.passage_count
+    return last + 1 if last < revision.passage_count else None
+
+
+def pages_around(revision: FileRevision, number: int, section: int, count: int) -> list[FilePage]:
+    """Return `count` sections, of which the passage `number` or else `section` is one, and at most
+    `MAX_PASSAGES` passages of them. The same passages are together whichever of them is asked for.
+    """
     rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
-    return _grouped(rows.filter(section__range=(first, last)))
+    if number:
+        section = rows.filter(number=number).values_list("section", flat=True).first() or 1
+    first = (max(section, 1) - 1) // count * count + 1
+    rows = rows.filter(section__range=(first, first + count - 1))
+    start = rows.aggregate(Min("number"))["number__min"] or 1
+    start += max(number - start, 0) // MAX_PASSAGES * MAX_PASSAGES
+    return _grouped(rows.filter(number__gte=start))
 
 
 def _grouped(rows: QuerySet[FilePassage]) -> list[FilePage]:
     pages = []
-    for number, group in groupby(rows.order_by("number"), lambda passage: passage.section):
+    rows = rows.order_by("number")[:MAX_PASSAGES]
+    for number, group in groupby(rows, lambda passage: passage.section):
         passages = list(group)
         pages.append(FilePage(number, passages[0].page, passages[0].label, passages))
     return pages

@@ -74,8 +74,8 @@ def add_upload(
 ) -> AddedFiles:
     """Add a file, or each file in a zip archive. Rejected files are listed in the result."""
     result = AddedFiles()
-    with _archive_path(content) as path:
-        try:
+    try:
+        with _archive_path(content) as path:
             if path is None:
                 result.added.append(add_file(project, user, name, content, session))
                 return result
@@ -85,14 +85,17 @@ def add_upload(
                         result.added.append(add_file(project, user, inner, member, session))
                     except DomainError as error:
                         result.refused.append((inner, str(error)))
-        except DomainError as error:
-            result.refused.append((name, str(error)))
+    except DomainError as error:
+        result.refused.append((name, str(error)))
     return result
 
 
 @contextmanager
 def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
-    """Yield the path of a copy of a zip archive; None for other files, such as Office documents."""
+    """Yield the path of a copy of a zip archive; None for other files, such as Office documents.
+
+    Raises UnreadableFileError if it is a zip file that cannot be read.
+    """
     content.seek(0)
     is_zip = content.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     content.seek(0)

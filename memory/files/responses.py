@@ -18,7 +18,7 @@ IMAGE_WIDTH = 1_000
 
 
 def file_response(revision: FileRevision) -> HttpResponseBase:
-    """Return the stored file as a download for any type, because browsers must not run it.
+    """Return the stored file as a download, never as a page: browsers must not run it.
 
     Raises Http404 if it is missing. Closes the view's database connection.
     """

@@ -13,7 +13,7 @@ from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
 from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
 from memory.layers.periods import Granularity
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Chunk, Entry, File, FilePassage, SourceType
 from memory.models.entries import CONVERSATION
 from projects.models import Project

@@ -56,15 +56,16 @@ def expired_sessions(days: int | None = None) -> QuerySet[Session]:
 
 
 def cutoff(days: int | None) -> CombinedExpression:
-    """Return the expression for the moment before which the last activity makes a chat expire."""
+    """Return a query expression: the earliest last activity of chats that have not expired."""
     kept = F("project__keep_days") if days is None else Value(days)
     length = ExpressionWrapper(kept * Value(timedelta(days=1)), output_field=DurationField())
     return Now() - length
 
 
 def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message]:
-    """Return the messages of the session at `path` that are also in a session at `other` which is
-    kept. Both are lookup paths from a message.
+    """Return the messages of a session that also belong to another session, which is kept.
+
+    `path` and `other` are the lookup paths from a message to the two sessions.
     """
     rows = Message.objects.filter(
         project=OuterRef("project"), **{path: OuterRef("pk")}, forgotten_at=None

@@ -1,12 +1,17 @@
-"""The conditions of a forget request, and the ids that it deletes."""
+"""The conditions of a forget request, the members who may make it, and the ids that it deletes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
+from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
-from memory.models import Entry, TombstoneKind
+from memory.models import Entry, Fact, File, Tombstone, TombstoneKind
+from projects.models import MemberRole, Membership, Project
 
 # The maximum number of ids in one query.
 ID_BATCH_SIZE = 5_000
@@ -53,6 +58,17 @@ class TombstoneScope:
         )
 
 
+# For each condition of a scope: its name in messages, its model, and the kind of its tombstones.
+NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
+    "session": ("session", Session, TombstoneKind.SESSION),
+    "message": ("message", Message, TombstoneKind.MESSAGE),
+    "entry": ("entry", Entry, TombstoneKind.ENTRY),
+    "fact": ("fact", Fact, TombstoneKind.RECORD),
+    "upload": ("import", Import, TombstoneKind.UPLOAD),
+    "file": ("file", File, TombstoneKind.FILE),
+}
+
+
 @dataclass(frozen=True)
 class ForgetScope:
     """The selection of a forget request. Conditions are combined with AND; at least one is
@@ -90,13 +106,15 @@ class ForgetScope:
 
     @property
     def covers_whole_sessions(self) -> bool:
-        """Whether whole sessions are selected, by id or by import, not single messages."""
+        """True if the only condition is a session or an import, so that whole sessions are
+        selected.
+        """
         named = self.session is not None or self.upload is not None
         return named and len(self.conditions) == 1
 
     @property
     def names_object(self) -> bool:
-        """Whether an object is named, so that other conditions only select within this object."""
+        """True if an object is named. Other conditions then only select within this object."""
         named = (self.message, self.session, self.entry, self.upload, self.file)
         return any(pk is not None for pk in named)
 
@@ -104,6 +122,62 @@ class ForgetScope:
     def conditions(self) -> list[object]:
         ids = (self.message, self.session, self.entry, self.fact, self.upload, self.file)
         return [value for value in (*ids, self.user, self.before) if value is not None]
+
+    def is_permitted_to(self, member: Membership) -> bool:
+        """Return whether `member` may make this request.
+
+        Owners may forget anything in their project. Editors may forget:
+
+        - their own messages, files that they added, and facts that they wrote or that are only
+          about them,
+        - everything in their private sessions, and sessions that they created if nobody else wrote
+          in them,
+        - their own imports, if they may forget every session that the import created or extended.
+
+        Editors may not forget replies to other members.
+        """
+        if member.role == MemberRole.OWNER:
+            return True
+        if not member.may_write or self.replies:
+            return False
+        private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
+        if self.user is not None:
+            return self.user == member.user_id
+        if self.file is not None:
+            files = File.objects.filter(project=member.project, pk=self.file)
+            return files.filter(private | Q(added_by=member.user_id)).exists()
+        if self.message is not None:
+            messages = Message.objects.filter(project=member.project, pk=self.message)
+            return messages.filter(private | Q(author=member.user_id)).exists()
+        if self.fact is not None:
+            own = Q(user=member.user_id) | Q(by_hand=True, written_by=member.user.get_username())
+            facts = Fact.objects.filter(own, project=member.project, pk=self.fact)
+            return facts.exists() and not self.sources
+        if self.entry is not None:
+            return Entry.objects.filter(private, project=member.project, pk=self.entry).exists()
+        if self.session is not None:
+            created = Session.objects.filter(pk=self.session, creator=member.user_id)
+            written = Message.objects.filter(session=self.session).exclude(author=None)
+            return created.exists() and not written.exclude(author=member.user_id).exists()
+        if self.upload is not None:
+            imports = Import.objects.filter(project=member.project, pk=self.upload)
+            return imports.only_by(member.user_id).exists()
+        return False
+
+    def missing_object(self, project: Project) -> str:
+        """Return an error message if the request names an id that `project` never had, else "".
+
+        An id that was forgotten earlier is no error. A mistyped id is reported instead of returning
+        an empty receipt.
+        """
+        for condition, (name, model, kind) in NAMED_OBJECTS.items():
+            pk = getattr(self, condition)
+            if pk is None or model.objects.filter(project=project, pk=pk).exists():
+                continue
+            tombstones = Tombstone.objects.filter(project=project, kind=kind, subject=str(pk))
+            if not tombstones.exists():
+                return f"There is no such {name} in this project."
+        return ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +190,7 @@ class Trim:
 
     @property
     def needs_rewrite(self) -> bool:
-        """Whether a model wrote a lost line from several messages, some of which may stay."""
+        """True if a model wrote a lost line from several messages, some of which may stay."""
         return any(not line.speaker and len(line.sources) > 1 for line in self.lost)
 
 

@@ -13,7 +13,7 @@ from chat.models import Message, Visibility
 from memory.forgetting.scope import DeletionSet, Trim
 from memory.layers import coverage, lines, losses
 from memory.layers.bank import item_tokens
-from memory.layers.entities import find_entities
+from memory.layers.entities import TextIndex, find_entities
 from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, FilePassage
 from memory.models.entries import CONVERSATION
@@ -68,11 +68,11 @@ def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUI
 
 
 class _Comparison:
-    """Finds lines, written by a model, that contain particulars of forgotten messages, or of
-    deleted entries of files. No digest is written from the text of a file itself.
+    """Finds lines of a model that contain names, dates or numbers of the forgotten text.
 
-    A model reads the whole conversation, so a line may contain more than the messages that it
-    names.
+    A line may contain more than the messages that it names as sources, because the model reads the
+    whole conversation. The forgotten text is that of messages and of the entries of files. Digests
+    are written from these entries, not from the files.
     """
 
     def __init__(self, project: Project, deletions: DeletionSet) -> None:
@@ -88,10 +88,10 @@ class _Comparison:
         texts += [*of_files.values_list("summary", flat=True)]
         texts += [*earlier.values_list("summary", flat=True)]
         self.is_possible = len(texts) <= MAX_COMPARED_MESSAGES
-        self._forgotten = [losses.TextIndex(text) for text in texts] if self.is_possible else []
+        self._forgotten = [TextIndex(text) for text in texts] if self.is_possible else []
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular of forgotten messages that no source of theirs has."""
+        """Return the lines with a particular of the forgotten text that their own sources lack."""
         exposing = []
         for line in found:
             suspicious = [
@@ -100,7 +100,7 @@ class _Comparison:
                 if any(particular in text for text in self._forgotten)
             ]
             if suspicious:
-                own = losses.TextIndex("\n".join(self._own_texts(line)))
+                own = TextIndex("\n".join(self._own_texts(line)))
                 if not all(particular in own for particular in suspicious):
                     exposing.append(line)
         return exposing

@@ -25,7 +25,7 @@ from memory.layers.coverage import (
 from memory.layers.injection_detection import reads_like_instructions
 from memory.layers.lines import Line, from_text
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising.base import ConversationSummary
+from memory.layers.summarising import ConversationSummary
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.leases import Lease, LeaseLostError
 from memory.models import ActivityVerb, Cursor, Entry, EntryStatus, ReviewReason
@@ -194,7 +194,7 @@ class SummaryJob:
 
     @property
     def quotes(self) -> bool:
-        """Whether the summary consists of quotations."""
+        """True if the summary consists of quotations."""
         return self.written_by == summarising.EXTRACTIVE
 
     def write(self) -> None:

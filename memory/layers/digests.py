@@ -24,7 +24,7 @@ from memory.layers import (
 from memory.layers.ladder import AGES, VISIBLE, LadderNode
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, ancestor_key, label
-from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
+from memory.layers.summarising import EXTRACTIVE, Digest, DigestChild
 from memory.leases import Lease
 from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, ReviewReason
 from memory.models.activity import record_entry_activity
@@ -135,7 +135,7 @@ def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewRea
     reason.
 
     A digest needs review if it contains instructions that none of its approved sources contains, or
-    if a hand-written text of it was based on forgotten text.
+    if its hand-written text was based on forgotten text.
     """
     texts = (source.summary for source in (*sources.children, *sources.material))
     approved = injection_detection.find_instructions("\n".join(texts))
@@ -350,8 +350,8 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     the plan. Therefore the number of rows does not grow with the history.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. Because there are four layers, an entry between a stale entry and a
-    stale digest is either the parent of the former or a child of the latter.
+    digests that may be written. With four layers, at most two entries are between a stale entry and
+    a stale digest above it: the parent of the entry and a child of the digest. Both are included.
     """
     nodes = list(_read_nodes(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
     periods = Q()

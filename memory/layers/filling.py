@@ -19,8 +19,7 @@ from datetime import date, timedelta
 from functools import cache
 from uuid import UUID
 
-from memory.layers.lines import Line
-from memory.layers.roll_up import LineIndex, rolled_up
+from memory.layers.lines import Line, LineIndex, rolled_up
 
 # The maximum share of the budget for pinned entries.
 PINNED_SHARE = 0.5
@@ -32,9 +31,9 @@ RECENT_DAYS = 14
 RECENT_SHARE = 0.3
 # The age of a line, in days, at which it counts half as much as a new line.
 HALF_VALUE_DAYS = 365
-# Plans for the first lines of months, as pairs: the number of latest months that get a line of
-# their own, and the number of earlier months of one year that share a line. The first plan that
-# fits is used; if none fits, the last.
+# Plans for the first lines of months. In the plan (12, 3), each of the latest 12 months gets a line
+# of its own, and before them, each 3 months of a year share a line. The first plan that fits is
+# used, or the last plan if none fits.
 FLOOR_PLANS = ((math.inf, 1), (12, 3), (12, 12), (0, 3), (0, 12))
 # The minimum score, so that lines without a score can be selected.
 MIN_SCORE = 0.01
@@ -64,8 +63,8 @@ class ShownLine:
 class Period:
     """The lines of one month, of one recent entry or of one pinned entry, in order.
 
-    `weight` is the constant part of the value of its lines. `next` is the next line to show.
-    `compared` is the number of lines in the bank, from the first, that it does not repeat.
+    `weight` is the constant part of the value of its lines. `next` is the next line to show. It
+    repeats none of the first `compared` lines of the bank.
     """
 
     month: Month

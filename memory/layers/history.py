@@ -43,7 +43,7 @@ class PastEntry:
 
     @property
     def is_taken_out(self) -> bool:
-        """Whether the entry is hidden or waits for review now."""
+        """True if the entry is hidden or waits for review now."""
         return self.entry.state in (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
 
 

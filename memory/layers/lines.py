@@ -1,13 +1,19 @@
 """Lines: an entry is an ordered list of lines, the most important first. Pure.
 
+`roll_up` merges the lines of several entries into one list, without a model.
+
 The text of an entry (`Entry.summary`) is rendered from its lines, so that the API, the search and
 older processes can read it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -16,17 +22,33 @@ _MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # The text between the speaker and the quoted words, and the text after them.
 _OPENING, _CLOSING = ": “", "”"
 MAX_SPEAKER_CHARS = 60
+# A line repeats another if they share this part of the words of the shorter line.
+REPEATED_SHARE = 0.7
+# The maximum number of lines in a digest. A bank of 2,000 tokens has about 70 lines in total.
+MAX_ROLLED_UP_LINES = 60
+# The maximum number of characters that `content_words` reads.
+MAX_WORDS_CHARS = 1_000
+
+_WORD = re.compile(r"[^\W_][\w’'-]*")
+_UNSPACED_RUN = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+# English, German, French and Spanish stop words.
+_STOP_WORDS = frozenset(
+    Path(__file__).with_name("stopwords.txt").read_text(encoding="utf-8").split()
+)
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of an entry, without the mark of a list.
 
-    `day` is the local day of its first source, in the zone of the entry. `speaker` is the name in
-    front of a quotation, "" for a line that a model or a person wrote. `sources` are the ids of the
-    messages that the line rests on; without them, it rests on the entry as a whole. `score` is the
-    salience of a quotation, comparable within a project; for other lines, it is derived from the
-    rank. `until` is the day on which another fact replaced the one in this line. It is not stored.
+    - `day`: the local day of its first source, in the zone of the entry.
+    - `speaker`: the name in front of a quotation, "" for a line that a model or a person wrote.
+    - `sources`: the ids of the messages that the line is based on. Without ids, any message of the
+      entry may be its source.
+    - `score`: the salience of a quotation, comparable within a project. For other lines, it is
+      derived from the rank.
+    - `until`: the day on which another fact replaced the one in this line. It is not stored.
     """
 
     text: str
@@ -130,3 +152,94 @@ def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: dat
     ]
     # The passage may have begun in one line and ended in the next.
     return new if as_text(new) == text else edited(lines, text, day)
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the case-folded content words of `text`. For scripts without spaces, return the pairs
+    of adjacent characters.
+    """
+    words: set[str] = set()
+    for word in _WORD.findall(text[:MAX_WORDS_CHARS].casefold()):
+        runs = _UNSPACED_RUN.findall(word)
+        for run in runs:
+            words.update(run[start : start + 2] for start in range(max(len(run) - 1, 1)))
+        if not runs and (len(word) > 1 or word.isdigit()):
+            words.add(word)
+    return frozenset(words) - _STOP_WORDS
+
+
+class LineIndex:
+    """The lines taken so far, indexed by word to find lines that repeat them."""
+
+    def __init__(self) -> None:
+        # Cached, because a line is compared several times before it is taken.
+        self._words = cache(content_words)
+        self._lines: list[frozenset[str]] = []
+        self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, line: Line) -> None:
+        words = self._words(line.text)
+        for word in words:
+            self._lines_with[word].append(len(self._lines))
+        self._lines.append(words)
+
+    def repeats(self, line: Line) -> bool:
+        """Return whether a line taken earlier repeats `line`: both share REPEATED_SHARE of the
+        words of the shorter line, and the earlier line has all words of `line` that contain a
+        digit.
+        """
+        words = self._words(line.text)
+        shared = Counter(place for word in words for place in self._lines_with.get(word, ()))
+        return any(
+            count >= REPEATED_SHARE * min(len(words), len(self._lines[place]))
+            and not any(_DIGIT.search(word) for word in words - self._lines[place])
+            for place, count in shared.items()
+        )
+
+
+def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_ROLLED_UP_LINES) -> list[Line]:
+    """Return the first `limit` lines of `rolled_up`."""
+    return list(islice(rolled_up(lists), limit))
+
+
+def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
+    """Yield the lines of several conversations, the most important first.
+
+    In each round, every conversation contributes its next line. Within a round, lines with higher
+    scores come first, then earlier lines. In the first round, the best line of each week comes
+    before all second lines of a week. A line that repeats a yielded line is left out.
+    """
+    taken = LineIndex()
+    rests = [iter(lines) for lines in lists]
+    while rests:
+        candidates = []
+        for rest in list(rests):
+            line = next((line for line in rest if not taken.repeats(line)), None)
+            if line is None:
+                rests.remove(rest)
+            else:
+                candidates.append(line)
+        candidates.sort(key=lambda line: (-line.score, line.day))
+        if not len(taken):
+            candidates = _weeks_first(candidates)
+        for line in candidates:
+            # Lines of the same round may repeat each other.
+            if not taken.repeats(line):
+                taken.add(line)
+                yield line
+
+
+def _weeks_first(lines: Sequence[Line]) -> list[Line]:
+    """Move the first line of each week to the front."""
+    first: dict[tuple[int, int], Line] = {}
+    others = []
+    for line in lines:
+        week = line.day.isocalendar()[:2]
+        if week in first:
+            others.append(line)
+        else:
+            first[week] = line
+    return [*first.values(), *others]

@@ -4,24 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory.layers.bank import SEPARATOR
-from memory.layers.entities import (
-    Entity,
-    EntityKind,
-    dates,
-    find_all_entities,
-    find_entities,
-    names,
-)
-from memory.layers.entities.kinds import MAX_CHARS
+from memory.layers.entities import Entity, TextIndex, find_entities
 
 # The maximum length of the stored list of losses. The last item counts the losses not listed.
 MAX_LISTED = 50
 MAX_LOSS_CHARS = 120
 # The kind of the item that counts the losses that are not listed.
 MORE = "more"
-
-_COUNTED = (EntityKind.NUMBER, EntityKind.AMOUNT, EntityKind.PERCENTAGE)
-_PUNCTUATION = "`*_.,;:!?()[]{}<>\"'“”„«»‘’…"
 
 
 @dataclass(frozen=True)
@@ -85,44 +74,3 @@ def audit(children: Iterable[tuple[str, str]], digest: str) -> Audit:
     return Audit(
         list(particulars), [particular for particular in particulars if particular not in index]
     )
-
-
-class TextIndex:
-    """A text in which entities are looked up, each in constant time."""
-
-    def __init__(self, text: str) -> None:
-        entities = find_all_entities(text)
-        self._forms = {entity.form for entity in entities}
-        self._numbers = {entity.form for entity in entities if entity.kind == EntityKind.NUMBER}
-        self._values = {
-            entity.form.partition(" ")[0] for entity in entities if entity.kind in _COUNTED
-        }
-        self._dates = {
-            reading
-            for entity in entities
-            if entity.kind == EntityKind.DATE
-            for reading in dates.readings(entity.form)
-        }
-        self._date_parts = {part for reading in self._dates for part in dates.parts(reading)}
-        self._words = names.vocabulary(text)
-        self._tokens = {token.strip(_PUNCTUATION) for token in text[:MAX_CHARS].casefold().split()}
-
-    def __contains__(self, entity: Entity) -> bool:
-        if entity.form in self._forms:
-            return True
-        if entity.kind == EntityKind.NAME:
-            words = (word.casefold() for word in names.required_words(entity.text))
-            return all({word, f"{word}s"} & self._words for word in words)
-        if entity.kind == EntityKind.DATE:
-            return self.has_date(entity)
-        if entity.kind == EntityKind.NUMBER:
-            value, _, unit = entity.form.partition(" ")
-            return value in (self._numbers if unit else self._values)
-        return all(part in self._tokens for part in entity.form.split())
-
-    def has_date(self, entity: Entity) -> bool:
-        """Return whether `entity` is a date in the text, with or without its year."""
-        return entity.kind == EntityKind.DATE and any(
-            reading in self._date_parts or dates.without_year(reading) in self._dates
-            for reading in dates.readings(entity.form)
-        )

@@ -14,8 +14,9 @@ from projects.models import ProjectScopedModel
 # A lease is longer than the longest model call. Workers renew it before each call.
 MAX_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
 MAX_RETRY_WAIT = timedelta(hours=6)
-# A lease, retry or message later than its maximum plus this tolerance was written before the clock
-# was set back. It is ignored, because otherwise it would block the work until that time.
+# Times in the database are at most as far in the future as the maximum of their kind. A time that
+# exceeds it by more than this tolerance was written before the clock was set back. It is ignored,
+# because otherwise the work would wait until then.
 CLOCK_SLACK = timedelta(minutes=1)
 
 

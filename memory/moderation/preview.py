@@ -58,8 +58,8 @@ class ModerationPreview:
     def total(self) -> ForgetReceipt | None:
         """Return the sum of the receipts; None if nothing would be forgotten.
 
-        An entry that waits for a rewrite counts once. A digest counts as waiting for a rewrite if
-        it keeps a source after each single request, even if no source is left after all requests.
+        Each entry to rewrite counts once. Each receipt assumes that only its own entry is
+        forgotten, so a digest counts even if all its sources together will be forgotten.
         """
         receipts = self.outcome.receipts
         if not receipts:

@@ -40,7 +40,7 @@ from projects.models import Project
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1
-# Appended to a writer's name that is also the name of an unmatched account here.
+# Appended to the name of a writer. See `adjust_writer`.
 IMPORTED = " (imported)"
 
 
@@ -162,16 +162,18 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
-    """Mark the writer's name if an unmatched account here has it, so that this account does not
-    seem to be the writer.
+    """Append IMPORTED to the writer's name if an unmatched account here has the same name.
+
+    Otherwise, that account would seem to be the writer.
     """
     if written.written_by in context.unmatched:
         written.written_by += IMPORTED
 
 
 def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext) -> None:
-    """Adjust the writer, and the sources of the lines. If a line is invalid, or the lines
-    do not make up the summary, no lines are stored; the summary stays.
+    """Adjust the writer, and the sources of the lines.
+
+    If a line is invalid, or the joined lines differ from the summary, only the summary is stored.
     """
     adjust_writer(written, row, context)
     try:

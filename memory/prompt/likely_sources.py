@@ -1,8 +1,8 @@
 """Estimate which sources of a prompt an answer used. Models do not report this.
 
-The score of a source adds the rare words, names and numbers that it shares with the answer, with a
-smaller weight those that it shares only with the question, and the similarity of the embeddings.
-Pure, apart from the embedder.
+The score of a source has three parts: the rare words, names and numbers that it shares with the
+answer; with a smaller weight, those that it shares only with the question; and the similarity of
+the embeddings. Pure, apart from the embedder.
 """
 
 import math
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from memory.layers.content_words import content_words
+from memory.layers.lines import content_words
 from memory.recall.embedders import Embedder, EmbedderError
 
 # Weights chosen on the set `tuning` of tests/memory/data/likely_used.toml.

@@ -13,8 +13,7 @@ from django.db import connection
 from chat.providers.booking import Payer, embeddings_of
 from memory.models import Chunk
 from memory.recall import fulltext, wordpieces
-from memory.recall.embedders import Embedder
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Embedder, Matrix
 from memory.recall.service import format_excerpt
 from projects.core import token_counting
 from projects.core.models import new_id

@@ -22,7 +22,7 @@ from chat.providers.booking import Payer, embeddings_of
 from memory.models import Fact
 from memory.models.facts import FactQuerySet
 from memory.recall import embedders, fulltext, query_parsing, search
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.search import RecallResult, RecallScope
 from projects.models import Project

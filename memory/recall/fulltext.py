@@ -21,12 +21,11 @@ MAX_TERMS = 40
 # most 16.
 PREPARED_TERMS_STEP = 8
 MAX_PREPARED_TERMS = 16
-# The maximum number of rows that the terms of a query match in total. Terms are added
-# from the rarest to the most common. Those with which the total would exceed the limit are not
-# searched for, because the vector search finds their rows.
+# The maximum number of rows that the terms of a query match in total. The rarest terms are searched
+# for. The common terms that would exceed this number are left out: vector search finds their rows.
 MAX_MATCHES = 1_000
-# A project's statistics are recounted after at least RECOUNT_CHANGES changes that are also at least
-# RECOUNT_SHARE of its chunks.
+# A project's statistics are recounted after RECOUNT_CHANGES changed chunks, or in a large project
+# after a change of this share of its chunks.
 RECOUNT_CHANGES = 50
 RECOUNT_SHARE = 0.25
 # The number of projects that one run recounts.
@@ -85,8 +84,8 @@ def idf(count: int, size: int) -> float:
 
 # The inner query ranks all matches by weight. The outer query looks up chunks and sessions, best
 # first, until enough meet {conditions}. Without `OFFSET 0`, the planner might look up all matches
-# before it ranks them. Hashes already depend on the
-# project; `IS TRUE` keeps the planner from also scanning all rows of the project.
+# before it ranks them. The hashes differ between projects, so the condition on the project is not
+# needed to find the rows: with `IS TRUE`, the planner does not scan all rows of the project for it.
 _LEXICAL = """
     SELECT {columns} FROM (
         SELECT c.id, sum(term.weight) AS weight

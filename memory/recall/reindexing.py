@@ -24,8 +24,7 @@ from memory.recall import (
     summaries,
     vector_index,
 )
-from memory.recall.embedders import Embedder
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Embedder, Matrix
 from memory.recall.indexing import IndexingProgress
 from projects.models import Project, in_project
 

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from chat.providers.booking import Payer
 from memory.models.chunks import SESSION_SOURCES, SourceType
 from memory.recall import fulltext, vector_index
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Matrix
 from memory.recall.fulltext import Term
 from projects.core.database import query_replica, server_cursor
 from projects.models import Project

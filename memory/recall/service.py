@@ -26,7 +26,7 @@ from memory.recall import (
     search,
     wordpieces,
 )
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.ranking import EPOCH, CandidateRows, Floats, Ints
 from memory.recall.relative_days import find_relative_days

@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 
 from memory.layers.periods import LAYER_LABELS, LAYER_TITLES, Granularity, localized_label
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Entry
 from projects.models import Project
 

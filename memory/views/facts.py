@@ -15,9 +15,8 @@ from django.utils.translation import gettext as _
 from chat.providers.booking import Payer
 from memory import facts
 from memory.facts import permissions
-from memory.forgetting import permissions as forgetting_permissions
 from memory.forgetting.service import ForgetScope
-from memory.layers.summarising.base import EXTRACTIVE
+from memory.layers.summarising import EXTRACTIVE
 from memory.models import Activity, Fact, FactSource, FactStatus, ModerationReason
 from memory.recall import relevant_facts
 from memory.views import count_choices, project_page, render_page
@@ -178,7 +177,7 @@ def _detail_page(
         "form": form,
         "closing": FactCloseForm(initial={"at": timezone.localdate()}),
         "decides": permissions.may_decide(member, fact),
-        "may_forget": forgetting_permissions.may_forget(member, ForgetScope(fact=fact.pk)),
+        "may_forget": ForgetScope(fact=fact.pk).is_permitted_to(member),
         "acts": activity_rows(member, acts),
     }
     return render_page(request, member, "fact.html", context, status)

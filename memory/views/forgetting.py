@@ -13,7 +13,7 @@ from chat.models import Import, Message, Session
 from chat.permissions import message_for_reading, session_for_reading, sessions_for
 from memory.facts import facts_for
 from memory.files import access
-from memory.forgetting import permissions, service
+from memory.forgetting import service
 from memory.forgetting.origins import Origins, find_origins
 from memory.forgetting.service import ForgetScope
 from memory.layers.pending import count_awaiting_rewrite
@@ -80,7 +80,7 @@ def _previews(member: Membership, form: ForgetForm, scope: ForgetScope) -> dict[
     totals = {
         answer: service.preview(member.project, wish, member.user)
         for answer, wish in scopes.items()
-        if permissions.may_forget(member, wish)
+        if wish.is_permitted_to(member)
     }
     originals = 0
     if FORGET_SOURCES in totals:
@@ -116,7 +116,7 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
     upload = get_object_or_404(uploads, pk=scope.upload) if scope.upload else None
     file = access.file_for_reading(member.user, member.project, scope.file) if scope.file else None
     sessions = [session, *(part.session for part in (message, entry) if part is not None)]
-    if not permissions.may_forget(member, scope):
+    if not scope.is_permitted_to(member):
         raise Http404
     if any(chat is not None and chat.project_id != member.project_id for chat in sessions):
         raise Http404
@@ -151,7 +151,7 @@ def _origins(member: Membership, scope: ForgetScope) -> Origins:
     readable = set(sessions_for(member.user).filter(pk__in=ids))
 
     def allowed(**fields: object) -> bool:
-        return permissions.may_forget(member, ForgetScope(**fields))  # type: ignore[arg-type]
+        return ForgetScope(**fields).is_permitted_to(member)  # type: ignore[arg-type]
 
     return Origins(
         [user for user in sources.people if allowed(user=user.pk)],

@@ -59,7 +59,7 @@ class Membership(models.Model):
 
     @property
     def is_writer(self) -> bool:
-        """Whether the role permits writing. Archiving the project does not change this."""
+        """True if the role permits writing, even in an archived project."""
         return self.role in (MemberRole.OWNER, MemberRole.EDITOR)
 
     @property

@@ -312,7 +312,7 @@ class Project(models.Model):
 
     @property
     def is_archived(self) -> bool:
-        """Whether the project is read-only and not in the normal lists."""
+        """True if the project is read-only and left out of the normal lists."""
         return self.archived_at is not None
 
     @property
@@ -321,7 +321,7 @@ class Project(models.Model):
 
     @property
     def is_being_made(self) -> bool:
-        """Whether this is a demo project to which chats are still being added."""
+        """True for a demo project while its chats are being added."""
         return self.demo_progress is not None and self.demo_progress < 100
 
     @property

@@ -102,10 +102,10 @@ class Token(AbstractAuthToken):
 
 
 class Bucket(models.Model):
-    """The use of a rate limit by a token or user, stored as the time when it is fully available
-    again.
+    """The used part of a rate limit of a token or user, stored as one time: the moment at which
+    the whole limit is available again.
 
-    The generic cell rate algorithm needs only this value. The table is unlogged: it is empty after
+    The generic cell rate algorithm needs no other value. The table is unlogged: it is empty after
     a crash, and writes do not wait for the disk.
     """
 

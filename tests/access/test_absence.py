@@ -81,6 +81,7 @@ def test_a_member_cannot_tell_that_a_private_chat_of_another_exists(world):
     reply = post_message(private, "It is high.", role="assistant")
     existing, absent = SimpleNamespace(**vars(world)), missing_world(world)
     existing.session, existing.question, existing.reply = private, secret, reply
+    existing.file = world.add_pdf(world.editor, private)
     existing.deleted_session = Session.objects.create(
         project=world.project,
         creator=world.editor,
@@ -91,8 +92,8 @@ def test_a_member_cannot_tell_that_a_private_chat_of_another_exists(world):
     compared = 0
     for route in OF_A_PROJECT:
         door = DOORS[route.name]
-        needed = set(re.findall(r"/(sessions|chats|messages)/<", f"/{route.pattern}"))
-        if not needed or door.streams:
+        needed = set(re.findall(r"/(sessions|chats|messages|files)/<", f"/{route.pattern}"))
+        if not needed:
             continue
         absent.project = world.project
         path, elsewhere = existing.address(route, door.values), absent.address(route, door.values)

@@ -15,15 +15,17 @@ from chat.conversations.messages import post_message
 from chat.models import Import, Session
 from memory import blocks, facts
 from memory.facts import Statement
+from memory.files.adding import add_file
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
-from memory.models import Entry, FilePassage, Webhook
+from memory.models import Entry, File, FilePassage, Webhook
 from projects.invitations import invite_user
 from projects.models import Invitation, Token
 from projects.services import create_project
 from tests.access.routes import Route
 from tests.chat.pictures import picture
-from tests.memory.file_helpers import add_read
+from tests.memory.file_helpers import read
+from tests.memory.files.samples import pdf
 
 # What stands before a parameter in a pattern → what the world calls it.
 NAMED_BEFORE = {
@@ -123,7 +125,7 @@ class World(SimpleNamespace):
         member = self.project.memberships.get(user=self.owner)
         statement = Statement("Billing", "is owned by", "the platform team", timezone.now())
         self.fact = facts.create_fact(member, statement)[0]
-        self.file = add_read(self.project, self.owner)
+        self.file = self.add_pdf(self.owner)
         passage = FilePassage.objects.get(project=self.project, number=1)
         item = {"id": str(passage.pk), "kind": "file", "revision": 1, "tokens": 1}
         self.reply.receipt["sections"] = [{"name": "files", "tokens": 1, "items": [item]}]
@@ -133,6 +135,13 @@ class World(SimpleNamespace):
             self.project, None, "weekly", "Report {{week}}.", self.owner
         )
         self.block = blocks.put(self.project, None, "persona", "Be brief.", self.owner)
+
+    def add_pdf(self, user, session: Session | None = None) -> File:
+        """Add a PDF of one page, of which there is also an image."""
+        content = io.BytesIO(pdf("The door code is 4711."))
+        document = add_file(self.project, user, "manual.pdf", content, session)
+        read(document)
+        return document
 
     def address(self, route: Route, values: dict[str, str]) -> str:
         """The path of `route`; `values` name things that stand in for its parameters.

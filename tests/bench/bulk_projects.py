@@ -18,7 +18,7 @@ from chat.models import Session
 from memory.models import Corpus
 from memory.recall import fulltext, vector_index, wordpieces
 from memory.recall.chunk_writer import CHUNK_COLUMNS
-from memory.recall.embedders.base import normalise
+from memory.recall.embedders import normalise
 from memory.recall.embedders.static import get_static_embedder
 from projects.core.models import new_id
 from projects.models import Project

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.timeout(1_800)
 END = datetime(2026, 6, 1, 9, tzinfo=UTC)
 A_DAY = 7  # conversations
 DAYS, LOOKS = 20, 60
-SAID = "- Ana: “Build {0} takes {0} minutes, and team {1} owns it.”\n- Ben: “The rollback is next.”"
+SUMMARY_TEMPLATE = (
+    "- Ana: “Build {0} takes {0} minutes, and team {1} owns it.”\n- Ben: “The rollback is next.”"
+)
 
 
 def settled(owner, conversations: int, name: str) -> Project:
@@ -80,7 +82,7 @@ def written(project: Project, layer: Granularity, key: str, at: datetime) -> Ent
         granularity=layer,
         period_key=key,
         zone="UTC",
-        summary=SAID.format(at.day, at.month),
+        summary=SUMMARY_TEMPLATE.format(at.day, at.month),
         tokens=40,
         message_count=4,
         first_source_at=at,

@@ -89,7 +89,7 @@ def test_a_prompt_without_search_costs_little_more_than_eight_queries(
     assert compare(label, p95s(base, BLOCK), p95s(against, BLOCK), 1.5) <= 1.5
 
 
-def test_search_is_told_apart(project, question_message, owner, timed, compare, p95s):
+def test_search_is_reported_separately(project, question_message, owner, timed, compare, p95s):
     questions = [
         generated_text.question(text)
         for talk in generated_text.talks(1, SESSIONS * EACH, EACH)

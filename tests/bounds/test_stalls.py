@@ -10,9 +10,8 @@ import pytest
 from chat.conversations.search import excerpt_around
 from chat.conversations.titles import clean_title, title_from
 from chat.openai_api.transcript_matching import ASSISTANT, USER, ComparedMessage, match_transcript
-from memory.layers.lines import as_text, from_text
+from memory.layers.lines import as_text, from_text, roll_up
 from memory.layers.losses import audit
-from memory.layers.roll_up import roll_up
 from memory.layers.summarising.answers import clean_summary, parse_answer
 from memory.layers.summarising.extractive import conversation
 from memory.layers.summarising.transcript import TranscriptLine

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.layers.entities.kinds import MAX_CHARS
+from memory.layers.entities.patterns import MAX_CHARS
 from memory.layers.injection_detection import find_instructions
 from memory.layers.losses import audit
 from memory.layers.summarising.extractive import conversation

@@ -74,7 +74,7 @@ def test_a_private_session_without_a_creator_is_nobodys(grants, session):
     assert withdrawn_grants(grants) == grants
 
 
-def test_a_deleted_session_is_told_of_no_more(grants):
+def test_the_grants_of_a_deleted_session_are_withdrawn(grants):
     Session.objects.update(deleted_at=timezone.now())
     assert withdrawn_grants(grants) == grants
 

@@ -46,7 +46,7 @@ def test_the_list_leaves_out_what_was_cleared(api, editor, session, question, st
     assert listed() == [3, 4]
 
 
-def test_not_while_a_reply_is_being_said(api, editor, session, question):
+def test_not_while_a_reply_is_unfinished(api, editor, session, question):
     begin_reply(question)
     answer = api(editor).post(url(session))
     assert answer.status_code == 409

@@ -74,7 +74,7 @@ def test_an_invalid_text_is_refused(api, editor, question, content):
     assert list(answer.json()) == ["content"]
 
 
-def test_any_writer_changes_what_the_assistant_said(api, owner, editor, stored_reply):
+def test_any_writer_edits_replies_of_the_assistant(api, owner, editor, stored_reply):
     assert patch(api(editor), stored_reply).status_code == 200
     assert patch(api(owner), stored_reply).status_code == 200
 

@@ -74,7 +74,7 @@ def test_a_recorded_message_lists_its_alternatives(api, owner, session, url):
     assert api(owner).get(url).json()["results"][-1] == answer
 
 
-def test_a_program_records_what_was_said_elsewhere(api, owner, url):
+def test_a_program_records_messages_from_elsewhere(api, owner, url):
     client = api(owner)
     messages = [
         {"content": "Hi", "author": "Caroline", "created_at": "2023-05-08T13:56:00Z"},

@@ -28,7 +28,7 @@ def url(message: Message) -> str:
     return f"/api/v1/messages/{message.pk}/regenerate/"
 
 
-def test_a_sibling_is_said_and_counts_from_then_on(
+def test_a_sibling_is_generated_and_becomes_active(
     api, owner, session, question, stored_reply, scripted
 ):
     scripted.say("On 3 March.")

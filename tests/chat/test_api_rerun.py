@@ -47,7 +47,7 @@ def test_an_invalid_text_is_refused(api, editor, question, content):
     assert Message.objects.count() == 1
 
 
-def test_only_what_a_person_said_is_asked_again(api, editor, stored_reply):
+def test_only_messages_of_people_are_rerun(api, editor, stored_reply):
     assert rerun(api(editor), stored_reply).status_code == 409
 
 

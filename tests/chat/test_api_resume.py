@@ -254,7 +254,7 @@ def test_the_same_request_without_events_awaits_the_same_reply(session, bearer, 
     assert session.messages.count() == 2
 
 
-def test_a_reply_that_failed_is_told_again_and_not_tried_again(session, bearer, scripted):
+def test_a_failed_reply_is_returned_again_without_a_retry(session, bearer, scripted):
     scripted.status(500)
     plain = bearer | KEY | {"Accept": "application/json"}
 

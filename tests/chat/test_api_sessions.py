@@ -104,7 +104,7 @@ def test_others_see_the_shared_and_only_the_shared(api, owner, editor, viewer, s
     assert api(viewer).get(session_url(shared)).status_code == 200
 
 
-def test_a_session_tells_what_was_said_and_what_is_not_summarised(api, editor, shared):
+def test_a_session_counts_its_messages_and_those_without_summary(api, editor, shared):
     post_message(shared, "The cutover is on 3 March.", author=editor)
     post_message(shared, "Noted.", role="assistant")
     payload = api(editor).get(session_url(shared)).json()
@@ -112,7 +112,7 @@ def test_a_session_tells_what_was_said_and_what_is_not_summarised(api, editor, s
     assert (payload["last_role"], payload["version"]) == ("assistant", 2)
 
 
-def test_sessions_are_told_of_where_there_is_no_memory(api, editor, shared, settings):
+def test_sessions_work_without_memory(api, editor, shared, settings):
     settings.CHAT_SESSION_COUNTS = []
     post_message(shared, "The cutover is on 3 March.", author=editor)
     with CaptureQueriesContext(connection) as captured:
@@ -146,7 +146,7 @@ def test_its_creator_changes_it_and_the_version_rises(api, editor, private):
     assert (private.title, private.visibility, private.version) == ("Ours", "project", 1)
 
 
-def test_a_change_leaves_what_was_said_meanwhile(api, editor, private):
+def test_a_change_keeps_concurrent_messages(api, editor, private):
     post_message(private, "Hello", author=editor)
     api(editor).patch(session_url(private), {"title": "Ours"}, format="json")
     private.refresh_from_db()
@@ -160,7 +160,7 @@ def test_an_owner_manages_a_shared_session_and_others_do_not(api, owner, viewer,
     assert api(viewer).post(f"{session_url(shared)}close/").status_code == 404
 
 
-def test_closing_is_told_once_and_a_patch_reopens(api, editor, shared, request):
+def test_closing_sends_one_signal_and_a_patch_reopens(api, editor, shared, request):
     received = listen(session_closed, request)
     client = api(editor)
     assert client.post(f"{session_url(shared)}close/").json()["status"] == "closed"
@@ -171,7 +171,7 @@ def test_closing_is_told_once_and_a_patch_reopens(api, editor, shared, request):
     assert shared.status == "active"
 
 
-def test_deleting_is_told_before_it_is_gone(api, owner, shared, request):
+def test_deleting_sends_the_signal_before_the_rows_are_deleted(api, owner, shared, request):
     received = listen(session_deleted, request)
     post_message(shared, "Hello")
     assert api(owner).delete(session_url(shared)).status_code == 204
@@ -255,7 +255,7 @@ def test_the_last_role_is_that_of_the_path(api, editor, shared):
 
 
 @pytest.mark.parametrize("query", ["plan", "PLANS", "cutover is", "the cut", "march 3"])
-def test_words_are_found_in_titles_and_in_what_was_said(api, viewer, editor, shared, query):
+def test_words_are_found_in_titles_and_messages(api, viewer, editor, shared, query):
     post_message(shared, "The cutover is on 3 March, isn't it?", author=editor)
     [result] = api(viewer).get(URL, {"q": query}).json()["results"]
     assert result["title"] == "Plans"

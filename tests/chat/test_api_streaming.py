@@ -80,7 +80,7 @@ def test_reasoning_is_shown_and_not_stored(send, owner, url, scripted):
     assert "plan" not in json.dumps([Message.objects.values_list().get(pk=reply.pk)], default=str)
 
 
-def test_a_reply_streams_as_it_is_said(send, owner, url, scripted):
+def test_a_reply_streams_while_it_is_generated(send, owner, url, scripted):
     scripted.say("On 3 March,\n\nat nine.", delay=0.1)
     response, text = send(owner, url, {"content": "When?"}, whole)
     assert response.status_code == 200
@@ -110,7 +110,7 @@ def test_a_failure_ends_the_stream_with_its_reason(send, owner, url, scripted):
     assert data["reply"]["status"] == reply.status == "failed"
 
 
-def test_the_reply_is_said_though_nobody_listens(send, owner, url, scripted):
+def test_the_reply_is_generated_without_readers(send, owner, url, scripted):
     scripted.say("All of this is said.", delay=0.02)
     send(owner, url, {"content": "Go on"}, nothing)
     reply = Message.objects.get(role="assistant")

@@ -174,11 +174,11 @@ django.setup()
 from asgiref.sync import async_to_sync
 from chat.conversations import generation
 from chat.models import Message
-async def said():
+async def generate():
     async for _ in generation.stream_reply(reply):
         pass
 reply = Message.objects.get(pk=sys.argv[2])
-async_to_sync(said)()
+async_to_sync(generate)()
 """
     name = connection.settings_dict["NAME"]
     arguments = [sys.executable, "-c", talk, name, str(reply.pk)]
@@ -211,7 +211,7 @@ def test_a_model_without_vision_gets_the_description(session, owner, upload, scr
     )
 
 
-def test_the_demo_model_is_told_and_counts_no_image(session, owner, upload, project):
+def test_the_demo_model_gets_descriptions_and_counts_no_image(session, owner, upload, project):
     project.chat_model = "demo"
     project.save()
     message, _ = ask(session, "Look", owner, attachments=[upload(size=(2000, 2000)).pk])
@@ -237,7 +237,7 @@ def test_a_model_that_refuses_images_is_asked_again_without(
     assert "[image: plan.png]" in words_sent(scripted.requests[-1])
 
 
-def test_the_reader_is_told_what_the_model_could_not_see(
+def test_the_reader_sees_which_images_the_model_did_not_get(
     client, api, session, owner, upload, scripted
 ):
     def reply_error(images: list[Attachment], refusal: bool = True) -> str:
@@ -285,7 +285,7 @@ def test_a_whole_answer_is_given_to_images_too(session, owner, upload, scripted)
     assert [len(pictures_sent(request)) for request in scripted.requests] == [1, 0]
 
 
-def test_a_file_that_is_gone_is_told_of(session, owner, upload, scripted):
+def test_a_missing_image_is_sent_as_its_description(session, owner, upload, scripted):
     image = upload()
     default_storage.delete(image.file.name)
     _, reply = ask(session, "Look", owner, attachments=[image.pk])
@@ -421,7 +421,7 @@ def test_no_connection_is_asked_for_the_bytes(session, upload, owner):
     assert connection.connection is None
 
 
-def test_an_image_made_anew_is_kept_as_it_is(session, owner):
+def test_an_image_encoded_here_is_stored_unchanged(session, owner):
     encoded = images.reencode(picture("JPEG"))
     attachment = store_image(session, owner, "", encoded)
     assert (bytes_of(attachment), attachment.sha256, str(attachment)) == (

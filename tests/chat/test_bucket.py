@@ -72,7 +72,7 @@ def test_a_bucket_that_does_not_let_it_go_is_asked_again(
     assert not FileRemoval.objects.exists()
 
 
-def test_an_image_that_is_gone_from_the_bucket_is_told_as_missing(image, bucket, api, owner):
+def test_an_image_missing_in_the_bucket_gets_404(image, bucket, api, owner):
     bucket.objects.clear()
     assert api(owner).get(f"/api/v1/attachments/{image}/").status_code == 404
 

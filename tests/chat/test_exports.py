@@ -92,7 +92,7 @@ def test_json_tells_everything_with_its_versions(talk):
 
 
 @pytest.mark.django_db
-def test_of_what_was_deleted_only_its_place_is_told(talk):
+def test_a_deleted_message_leaves_only_its_place(talk):
     talk.messages.filter(text="When?").update(deleted_at=NOON)
     payload = json.loads(exported(talk))["messages"][0]
     assert (payload["content"], payload["deleted_at"]) == ("", "2025-03-03T12:00:00+00:00")

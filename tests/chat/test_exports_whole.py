@@ -127,7 +127,7 @@ def test_it_adds_nothing_where_it_is_already(session, question, show, owner, oth
     assert counts == [4, 4, 4, 2]
 
 
-def test_an_image_of_ours_is_not_made_anew_and_any_other_is(session, question, show, owner, other):
+def test_only_images_encoded_elsewhere_are_encoded_again(session, question, show, owner, other):
     attachment = show(question, photo())
     written = exported(session)
     copy, _ = brought(other, owner, written)
@@ -186,7 +186,7 @@ def test_more_images_than_a_message_takes_are_left_out(session, question, show, 
     assert result.errors == ["“The cutover”: A message can have at most 10 images."]
 
 
-def test_an_image_whose_file_is_gone_is_told_of(session, question, show, owner, other):
+def test_an_image_without_a_file_is_reported(session, question, show, owner, other):
     default_storage.delete(show(question, picture()).file.name)
     _, result = brought(other, owner, exported(session))
     assert result.errors == ["Conversation 1: Message 1: Image “map.png”: It has no data."]

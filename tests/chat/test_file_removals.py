@@ -204,7 +204,7 @@ def test_the_beat_looks_for_it():
     assert PeriodicTask.objects.filter(task="chat.tasks.sweep_removals", enabled=True).exists()
 
 
-def test_only_its_own_forgetting_is_told_of_it(send, project, session, owner, away):
+def test_only_its_own_forget_request_counts_a_removal(send, project, session, owner, away):
     send()
     receipt = forget(project, ForgetScope(session=session.pk), owner)
     assert file_removal.count_pending_removals(project.pk, receipt.id) == 1

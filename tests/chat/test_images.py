@@ -40,7 +40,7 @@ from tests.chat.pictures import (
         ("WEBP", "RGB", "image/jpeg"),
     ],
 )
-def test_known_images_are_made_anew(form, mode, media_type):
+def test_supported_images_are_encoded_again(form, mode, media_type):
     encoded = reencode(picture(form, mode=mode))
     assert (encoded.media_type, encoded.width, encoded.height) == (media_type, 40, 30)
     assert encoded.sha256 == hashlib.sha256(encoded.data).hexdigest()

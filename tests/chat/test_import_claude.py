@@ -109,7 +109,7 @@ def test_the_format_is_recognised_by_its_content():
 
 
 @pytest.mark.django_db
-def test_memories_become_a_conversation_and_whoever_listens_hears_of_it(project, owner, whole):
+def test_memories_become_a_conversation_and_send_a_signal(project, owner, whole):
     received = []
 
     def hear(**text):

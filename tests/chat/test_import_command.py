@@ -224,7 +224,7 @@ def test_a_terminal_sees_a_bar_that_goes_away(project, standup):
     assert err.endswith("\r\x1b[K")
 
 
-def test_progress_is_told_in_messages(project, owner):
+def test_progress_is_counted_in_messages(project, owner):
     reports = []
     content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
     import_file(

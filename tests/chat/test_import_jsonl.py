@@ -42,7 +42,7 @@ def texts(session: ImportedSession) -> list[str]:
     return [message.text for message in session.messages]
 
 
-def test_conversations_that_interleave_are_told_apart():
+def test_interleaved_conversations_are_separated():
     sessions, result = read(
         line(session="a", content="1"),
         line(session="b", content="2"),

@@ -155,7 +155,7 @@ class TestTask:
         tasks.run_import(import_id)
         assert not Message.objects.exists()
 
-    def test_reasons_are_told(self, project, owner):
+    def test_reasons_are_shown(self, project, owner):
         content = lines("One").encode() + b"nonsense\n" * 120
         import_job = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
         jobs.run_import(import_job.pk)
@@ -207,7 +207,7 @@ class TestTask:
         assert waiting.errors == ["You may no longer write in this project."]
         assert not Message.objects.exists()
 
-    def test_a_mistake_of_ours_is_told_and_logged(self, waiting, monkeypatch, caplog):
+    def test_an_internal_error_is_shown_and_logged(self, waiting, monkeypatch, caplog):
         def fail(*_args):
             raise ZeroDivisionError
 

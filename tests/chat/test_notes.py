@@ -159,7 +159,7 @@ class TestWhatIsAnswered:
         assert answer.json() == {"detail": "Notes do not get replies."}
         assert scripted.requests == [] and Message.objects.count() == 1
 
-    def test_nothing_is_told_and_nothing_branches_off(self, api, owner, note):
+    def test_notes_have_no_prompt_and_no_forks(self, api, owner, note):
         session = f"/api/v1/sessions/{note.session_id}"
         assert api(owner).get(f"{session}/prompt/").status_code == 409
         assert api(owner).post(f"{session}/fork/").status_code == 409
@@ -180,7 +180,7 @@ class TestWhatIsAnswered:
         assert client.post(f"/{url}", {"content": "When?"}).status_code == 404
         assert scripted.requests == [] and Message.objects.count() == 1
 
-    def test_no_page_shows_what_would_be_told(self, client, owner, note):
+    def test_notes_have_no_prompt_page(self, client, owner, note):
         client.force_login(owner)
         url = f"/projects/billing/chats/{note.session_id}/prompt/"
         assert client.get(url).status_code == 404

@@ -69,7 +69,7 @@ def test_a_reply_arrives_in_pieces_and_is_kept(session, owner, scripted):
     assert [section["name"] for section in reply.receipt["sections"]] == ["persona", "message"]
 
 
-def test_the_model_reads_what_was_said_before(session, owner, scripted):
+def test_the_prompt_contains_earlier_messages(session, owner, scripted):
     scripted.say("Noted.")
     say(ask(session, "The cutover is on 3 March.", owner)[1])
     scripted.say("On 3 March.")
@@ -92,9 +92,7 @@ def test_the_model_reads_what_was_said_before(session, owner, scripted):
         (lambda model: model.garbage(), ""),
     ],
 )
-def test_a_failure_is_told_and_can_be_tried_again(
-    session, owner, scripted, settings, trouble, reason
-):
+def test_a_failure_is_shown_and_can_be_retried(session, owner, scripted, settings, trouble, reason):
     settings.MODEL_FIRST_TOKEN_TIMEOUT = settings.MODEL_TIMEOUT = 1
     trouble(scripted)
     message, reply = ask(session, "Hello", owner)
@@ -117,7 +115,7 @@ def test_a_failure_is_told_and_can_be_tried_again(
     assert session.head_id == second_reply.pk
 
 
-def test_a_broken_stream_keeps_what_was_said(session, owner, scripted):
+def test_a_broken_stream_keeps_the_text_so_far(session, owner, scripted):
     scripted.half("The first half of")
     _, reply = ask(session, "Hello", owner)
     say(reply)
@@ -316,7 +314,7 @@ def test_watchers_hear_of_every_change(session):
     assert async_to_sync(listen)() == [1, 1, 1, 2, 2, 2]
 
 
-def test_a_question_asked_anew_early_in_a_long_chat_keeps_its_history(session, owner, scripted):
+def test_a_regenerated_early_question_keeps_its_history(session, owner, scripted):
     messages = post_messages(session, [draft(f"Fact {n}") for n in range(300)])
     question = messages[8]
     reply = begin_reply(question)

@@ -48,7 +48,7 @@ def test_a_project_may_keep_what_was_deleted_with_the_time(session, owner, proje
     assert prompt_texts(session)[0].endswith("] The cutover is on 3 March.")
 
 
-def test_reactions_are_told_in_short(session, owner, editor):
+def test_reactions_are_in_the_prompt_in_short_form(session, owner, editor):
     question, reply = exchange(session, owner, "Shall we wait?", "A week.")
     post_message(session, "Good.", author=owner)
     edits.react(reply, owner, "\N{THUMBS UP SIGN}", True)
@@ -59,7 +59,7 @@ def test_reactions_are_told_in_short(session, owner, editor):
     )
 
 
-def test_the_model_is_told_who_speaks_where_several_do(session, owner, editor):
+def test_the_prompt_names_the_speakers_if_there_are_several(session, owner, editor):
     exchange(session, owner, "Shall we wait?", "A week.")
     post_message(session, "I agree.", author=editor)
     assert prompt_texts(session) == ["olive: Shall we wait?", "A week.", "edgar: I agree."]
@@ -191,7 +191,7 @@ def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings
     assert failed.value.code == "context_length_exceeded"
 
 
-def test_a_model_that_knows_no_tools_is_told_the_words(session, owner, project):
+def test_a_model_without_tools_gets_only_the_texts(session, owner, project):
     project.chat_model = "demo"
     project.save()
     messages = [draft("Where?", author=owner), calling("a", text="I look."), answer("a", "Here.")]

@@ -57,7 +57,7 @@ def test_a_request_without_tls_is_redirected_to_https(over_tls):
     assert answer.headers["x-request-id"]
 
 
-def test_over_tls_it_is_answered_and_told_to_stay_there(over_tls):
+def test_https_responses_have_hsts(over_tls):
     answer = ask(**TLS)
     assert answer.status_code == 401
     assert answer.headers["strict-transport-security"] == "max-age=60"
@@ -71,7 +71,7 @@ def test_a_request_for_another_host_is_refused(path):
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_refusal_is_told_in_json():
+def test_a_refusal_is_json():
     assert "STRATA_ALLOWED_HOSTS" in ask(host="evil.example").json()["detail"]
 
 

@@ -65,7 +65,7 @@ def test_it_has_what_lies_in_the_bucket(birds, tmp_path):
     }
 
 
-def test_it_leaves_files_out_where_it_is_told_to(birds, tmp_path):
+def test_a_backup_without_files_leaves_them_out(birds, tmp_path):
     back_up(tmp_path / "b.tar", "--without-files")
     file_count = archive.verify(tmp_path / "b.tar")["files"]
     assert file_count == {"from": "left out", "count": 0, "bytes": 0, "missing": []}

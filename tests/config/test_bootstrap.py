@@ -20,9 +20,7 @@ def test_a_search_language_that_the_database_does_not_know_is_refused(settings):
 @pytest.mark.parametrize(
     ("query", "expected"), [("", "Connection refused"), ("?nosuch=1", "nosuch")]
 )
-def test_a_database_that_cannot_be_reached_is_told_in_a_line(
-    settings, monkeypatch, query, expected
-):
+def test_an_unreachable_database_is_reported_in_one_line(settings, monkeypatch, query, expected):
     settings.DATABASE_URL = f"postgresql://strata:canary@127.0.0.1:1/strata{query}"
     monkeypatch.setattr(bootstrap, "CONNECT_TIMEOUT_S", 1.0)
     with pytest.raises(CommandError, match=f"does not lead to a database: .*{expected}") as refused:
@@ -49,7 +47,7 @@ def test_a_database_that_is_being_started_is_waited_for(settings, monkeypatch):
 @pytest.mark.parametrize(
     "reason", ['permission denied to create extension "vector"\nHINT: …', "disk full"]
 )
-def test_tables_that_cannot_be_made_are_told_in_a_line(monkeypatch, reason):
+def test_tables_that_cannot_be_created_are_reported_in_one_line(monkeypatch, reason):
     def fail(*_: object, **__: object) -> None:
         raise DatabaseError(reason)
 

@@ -69,7 +69,7 @@ def test_an_unknown_route_is_404_in_json(api, owner, path, expected):
     assert (answer.status_code, answer.json()) == (404, expected)
 
 
-def test_a_name_that_is_not_ours_is_said_to_be_the_reason(client):
+def test_an_unknown_host_is_named_as_the_reason(client):
     page = client.get("/accounts/login/", headers={"host": "strata.lan", **HTML})
     assert page.status_code == 400
     assert "STRATA_ALLOWED_HOSTS" in page.content.decode()

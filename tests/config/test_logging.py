@@ -48,7 +48,7 @@ def raised(error: Exception, cause: Exception | None = None) -> Exception:
 
 
 @pytest.mark.parametrize("place", sorted(OWN_ERRORS))
-def test_errors_that_may_be_quoted_are_where_they_are_said_to_be(place):
+def test_paths_of_errors_with_safe_messages_exist(place):
     kind = import_string(place)
     assert f"{kind.__module__}.{kind.__name__}" == place
 
@@ -76,7 +76,7 @@ def test_a_line_is_one_line(line):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_an_exception_is_told_without_its_words(line, as_json):
+def test_an_exception_is_logged_without_its_message(line, as_json):
     error = raised(KeyError("canary"), raised(ValueError("canary")))
     logged = line(
         "chat.conversations.messages", "reply_failed cause=%r", error, as_json=as_json, error=error
@@ -107,7 +107,7 @@ def test_the_description_of_an_error_has_no_values(error, expected):
 
 
 @pytest.mark.django_db
-def test_of_the_database_s_refusals_names_are_told_and_no_values(owner):
+def test_database_errors_are_logged_with_names_and_without_values(owner):
     Project.objects.create(name="canary", slug="canary")
     with pytest.raises(IntegrityError) as caught:
         Project.objects.bulk_create([Project(name="canary", slug="canary")])

@@ -109,9 +109,7 @@ class TestWhatIsTheCase:
         }
         assert failed["memory_due"] == failed["heartbeat_ages"] == 1
 
-    def test_a_question_that_takes_too_long_is_left_out_and_said_to_be(
-        self, client, key, monkeypatch
-    ):
+    def test_a_slow_collector_is_left_out_and_reported(self, client, key, monkeypatch):
         def slow():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_sleep(5)")
@@ -125,7 +123,7 @@ class TestWhatIsTheCase:
 
 
 class TestNames:
-    def test_a_model_s_name_is_told_once_it_answered(self, monkeypatch):
+    def test_a_model_name_becomes_a_label_after_an_answer(self, monkeypatch):
         monkeypatch.setattr(calls, "_answering", set())
         with pytest.raises(ProviderError), calls.measure_call("typed:by-somebody", "reply"):
             raise ProviderError("No.", code="timeout")
@@ -134,7 +132,7 @@ class TestNames:
             call.record_chunk()
         assert "typed:by-somebody" in names_of_models()
 
-    def test_so_many_models_are_told_and_no_more(self, monkeypatch):
+    def test_the_number_of_model_labels_is_limited(self, monkeypatch):
         monkeypatch.setattr(calls, "_answering", set())
         for number in range(calls.MAX_MODEL_LABELS * 2):
             with calls.measure_call(f"many:{number}", "reply") as call:

@@ -142,7 +142,7 @@ def test_a_killed_server_is_started_again_with_what_it_had_committed(data_dir):
             assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
 
 
-def test_a_first_start_that_was_cut_short_is_made_anew(data_dir):
+def test_an_interrupted_first_start_is_repeated(data_dir):
     draft = data_dir / "postgres.new"
     draft.mkdir()
     (draft / "PG_VERSION").write_text("18\n")
@@ -171,7 +171,7 @@ def test_a_server_that_cannot_start_reports_the_reason(data_dir):
         embedded.start(data_dir)
 
 
-def test_the_broker_is_installed_once_by_whoever_comes_first(data_dir):
+def test_the_broker_is_installed_once_by_the_first_process(data_dir):
     with embedded.attached(data_dir):
         url = embedded.broker_url(embedded.socket_directory(data_dir))
         with ThreadPoolExecutor() as pool:

@@ -37,8 +37,8 @@ ASK = """
     def ask(path="/accounts/login/", host="strata.example.org", **headers):
         answer = Client(headers={"host": host} | headers).get(path)
         cookies = [one.OutputString() for one in answer.cookies.values()]
-        told = {name.lower(): value for name, value in answer.headers.items()}
-        return {"status": answer.status_code, "headers": told, "cookies": cookies}
+        received = {name.lower(): value for name, value in answer.headers.items()}
+        return {"status": answer.status_code, "headers": received, "cookies": cookies}
     proxied = {"x-forwarded-proto": "https"}
     print(json.dumps({
         "proxied": ask(**proxied),
@@ -87,7 +87,7 @@ def test_a_request_without_tls_is_redirected_to_https(production):
     assert production["alive"]["status"] == 200
 
 
-def test_browsers_are_told_to_come_over_tls_alone(production):
+def test_browsers_get_hsts(production):
     assert production["proxied"]["headers"]["strict-transport-security"] == "max-age=31536000"
     assert "strict-transport-security" not in production["plain"]["headers"]
 

@@ -23,7 +23,7 @@ def regenerated(page: Page, server, text: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["button", "Escape"])
-def test_a_reply_is_stopped_and_what_was_said_stays(chat, server, say, by):
+def test_a_stopped_reply_keeps_its_text(chat, server, say, by):
     server.model.say(LONG, delay=0.05)
     say(chat, "Count")
     expect(chat.locator("[aria-busy] [data-message-text]")).to_contain_text("word3")

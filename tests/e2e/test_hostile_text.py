@@ -13,7 +13,7 @@ from tests.hostile.stream_cuts import CUTS, cut
 from tests.scripted import Answer
 
 # Of the payloads, those that a person or a model says here.
-SAID = PAYLOADS[::14]
+SAMPLED_PAYLOADS = PAYLOADS[::14]
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +62,10 @@ def test_no_list_of_the_admin_obeys_a_text(watched, hostile):
     assert len({column for column, _ in witness.payloads}) > 12
 
 
-def test_no_chat_obeys_what_is_said_in_it(unguarded, server, say):
+def test_no_page_runs_hostile_text_of_a_chat(unguarded, server, say):
     page, witness = unguarded
-    answer = "\n\n".join(SAID)
-    parts = cut(SAID, list(CUTS))
+    answer = "\n\n".join(SAMPLED_PAYLOADS)
+    parts = cut(SAMPLED_PAYLOADS, list(CUTS))
     server.model.queue(Answer(answer, parts=parts, delay=0.001))
     say(page, f"{answer}\n\nand no more")
     expect(page.locator(".turn").first).to_contain_text("and no more")
@@ -82,7 +82,7 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     expect(page.locator(".turn").nth(1)).to_contain_text("Scripted.")
     page.locator("[data-picker][data-ready]").wait_for()
     # What stands before a slash is a folder's name.
-    names = [payload.replace("\n", " ").replace("/", "|") for payload in SAID[:8]]
+    names = [payload.replace("\n", " ").replace("/", "|") for payload in SAMPLED_PAYLOADS[:8]]
     files = [{"name": name, "mimeType": "image/png", "buffer": picture()} for name in names]
     refused = {"name": f"{names[0]}.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
     page.locator("[data-picker] input").set_input_files([*files, refused])

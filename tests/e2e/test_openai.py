@@ -26,7 +26,7 @@ def slug_of(page) -> str:
     return re.search("/projects/([^/]+)/", page.url)[1]
 
 
-def test_memory_written_in_the_browser_is_told_to_a_program(server, open_page, sign_in, begin):
+def test_memory_written_in_the_browser_is_in_a_programs_prompt(server, open_page, sign_in, begin):
     page = open_page()
     sign_in(page)
     begin(page)

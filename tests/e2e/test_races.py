@@ -124,7 +124,7 @@ def test_the_prompt_does_not_appear_after_the_chat_is_closed(two, server, hold_r
     assert "404" in open_page.complaints.pop()
 
 
-def test_escape_closes_what_is_told_and_stops_no_reply(chat, server, say):
+def test_escape_closes_the_drawer_and_stops_no_reply(chat, server, say):
     words = server.model.dictate("At nine, sharp.")
     say(chat, "At what time?")
     words.release()

@@ -30,7 +30,7 @@ def test_somebody_is_invited_accepts_and_finds_the_chat(
     expect(theirs.locator(".turn")).to_have_count(2)
 
 
-def test_each_sees_what_the_other_says_and_the_reply_as_it_is_said(two, server, say):
+def test_two_people_see_each_others_messages_and_the_streaming_reply(two, server, say):
     mine, theirs = two
     words = server.model.dictate(WORDS)
     say(mine, "When is the cutover?")

@@ -12,7 +12,9 @@ from tests.hostile.payloads import PAYLOADS
 from tests.hostile.script_monitor import Witness
 
 # Of the admin's lists, those of texts that a page of Strata shows, too.
-TOLD = "user session message attachment import entry fact block webhook project token".split()
+PLANTED_NAMES = (
+    "user session message attachment import entry fact block webhook project token".split()
+)
 
 
 def pages(world: dict[str, Any]) -> Iterator[str]:

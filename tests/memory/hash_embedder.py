@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from memory.recall.embedders.base import Matrix, normalise
+from memory.recall.embedders import Matrix, normalise
 
 
 class HashEmbedder:

@@ -126,7 +126,7 @@ def test_an_act_names_the_chat_and_counts_in_words(read, owner, project, entry):
     assert f'pinned <i class="dot c-conversation"></i> {link}' in text
 
 
-def test_why_somebody_did_it_and_why_something_waits_are_told_apart(read, owner, project):
+def test_reasons_of_people_and_of_review_are_distinguished(read, owner, project):
     record_activity(project.pk, ActivityVerb.HIDDEN, by=owner, reason="private")
     assert "Private" in done(read(owner))
     record_activity(project.pk, ActivityVerb.PROPOSED, reason="private")

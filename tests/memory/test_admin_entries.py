@@ -74,7 +74,7 @@ def test_it_is_filtered(staff, entry, query):
         ({"state": "live"}, "resummarise", ("stale", False)),
     ],
 )
-def test_moderators_act_after_they_were_told_what_it_changes(staff, entry, before, action, after):
+def test_moderators_act_after_a_preview(staff, entry, before, action, after):
     Entry.objects.update(**before)
     client = staff(*MAY_ACT)
     unchanged = stored_state()

@@ -104,7 +104,7 @@ def test_a_missing_object_leaves_no_trace(admin_client, private):
     assert traces() == []
 
 
-def test_the_rendered_bank_is_told_without_its_text(admin_client, private, project):
+def test_the_rendered_bank_is_listed_without_its_text(admin_client, private, project):
     from memory.models import RenderedBank
 
     bank, _ = RenderedBank.objects.update_or_create(project=project, defaults={"text": WORDS})

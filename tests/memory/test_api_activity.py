@@ -14,7 +14,7 @@ URL = "/api/v1/projects/billing/activity/"
 NOBODYS = "0190163d-8694-739b-aea5-966c26f8ad91"
 
 
-def test_an_act_is_told_with_all_its_numbers(api, owner, project, entry):
+def test_an_activity_has_all_its_numbers(api, owner, project, entry):
     act = record_activity(
         project.pk,
         ActivityVerb.REWRITTEN,
@@ -91,7 +91,7 @@ def test_a_bad_filter_is_a_400(api, owner, project, query):
     assert set(response.json()) == set(query)
 
 
-def test_which_private_chat_it_was_is_told_to_its_creator_only(api, owner, editor, project, chat):
+def test_only_the_creator_sees_which_private_chat_it_was(api, owner, editor, project, chat):
     Session.objects.update(visibility=Visibility.PRIVATE)
     message = chat.messages.first()
     record_activity(project.pk, ActivityVerb.READ, session_id=chat.pk, message_id=message.pk)

@@ -168,7 +168,7 @@ def test_a_fact_about_somebody_is_theirs(api, editor, owner, project):
     assert objects(api(editor).get(f"{URL}?user=false")) == []
 
 
-def test_sources_are_told_to_those_who_may_read_them(api, extracted, owner, editor):
+def test_sources_are_shown_only_to_permitted_readers(api, extracted, owner, editor):
     source = FactSource.objects.get()
     payload = api(owner).get(f"{URL}{extracted.pk}/").json()
     assert payload["sources"] == [

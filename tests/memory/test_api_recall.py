@@ -20,7 +20,7 @@ def results(api, user, **params) -> list[dict]:
     return answer.json()["results"]
 
 
-def test_it_finds_what_was_said(api, project, owner):
+def test_it_finds_messages(api, project, owner):
     session = talk(project, owner, CUTOVER)
     [result] = results(api, owner, q="When is the cutover?")
     assert result["text"] == CUTOVER
@@ -60,13 +60,13 @@ def test_speakers_without_an_account_are_found_by_name(api, project, owner):
     post_messages(session, drafts)
     indexing.catch_up()
 
-    def said_by(name: str) -> list[str]:
+    def speakers_found(name: str) -> list[str]:
         return [result["speaker"] for result in results(api, owner, q="cutover", author=name)]
 
-    assert said_by("Emi Sato") == said_by("emi") == ["Emi Sato"]
+    assert speakers_found("Emi Sato") == speakers_found("emi") == ["Emi Sato"]
     # A username that is also a name.
-    assert set(said_by("olive")) == {"olive", "Olive Oyl"}
-    assert said_by("Em") == said_by("nobody") == []
+    assert set(speakers_found("olive")) == {"olive", "Olive Oyl"}
+    assert speakers_found("Em") == speakers_found("nobody") == []
     assert results(api, owner, q="cutover", author="emi", source="fact") == []
 
 

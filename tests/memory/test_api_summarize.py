@@ -96,7 +96,7 @@ def test_once_all_is_summarised_there_is_nothing_new(api, editor, session, queue
     assert queued == []
 
 
-def test_a_session_in_which_nothing_was_said_has_nothing_new(api, owner, project, queued):
+def test_a_session_without_messages_has_nothing_to_summarise(api, owner, project, queued):
     empty = Session.objects.create(project=project, creator=owner)
     assert api(owner).post(url(empty.pk)).json()["reason"] == "There is nothing new to summarise."
 

@@ -70,7 +70,7 @@ def test_the_end_is_not_part_of_the_span(api, owner, call):
     assert [row["day"] for row in api(owner).get(URL, SPAN).json()["results"]] == ["2026-03-01"]
 
 
-def test_unless_told_otherwise_it_is_the_last_thirty_days(api, owner, call):
+def test_the_default_is_the_last_thirty_days(api, owner, call):
     now = datetime.now(UTC)
     call(now - timedelta(days=29))
     call(now - timedelta(days=31))

@@ -77,8 +77,8 @@ def test_of_what_the_children_do_not_hold_there_is_no_share(settled, capsys):
 
 def test_details_missing_in_an_entry_are_counted(project, owner, scripted):
     session = Session.objects.create(project=project, creator=owner, title="Talk")
-    said = "Ana moved the cutover to 3 March; see INFRA-2231. Ben Adler budgets €1,200 for Vienna."
-    post_messages(session, [draft(said)])
+    text = "Ana moved the cutover to 3 March; see INFRA-2231. Ben Adler budgets €1,200 for Vienna."
+    post_messages(session, [draft(text)])
     scripted.say("- Ana moved the cutover to 3 March. [1]")
     cycle.run(timezone.now() + timedelta(hours=1), project)
     [entry] = session.entries.all()
@@ -94,8 +94,8 @@ def test_details_missing_in_an_entry_are_counted(project, owner, scripted):
 def test_a_private_chat_lists_no_losses(project, owner, scripted):
     fields = {"title": "Talk", "visibility": Visibility.PRIVATE}
     session = Session.objects.create(project=project, creator=owner, **fields)
-    said = "Ana moved the cutover to 3 March; see INFRA-2231. Ben Adler budgets €1,200 for Vienna."
-    post_messages(session, [draft(said)])
+    text = "Ana moved the cutover to 3 March; see INFRA-2231. Ben Adler budgets €1,200 for Vienna."
+    post_messages(session, [draft(text)])
     scripted.say("- Ana moved the cutover to 3 March. [1]")
     cycle.run(timezone.now() + timedelta(hours=1), project)
     [entry] = session.entries.all()

@@ -20,8 +20,8 @@ def before(project, owner):
     project.save()
     for day in range(4):
         for number in range(2):
-            said = f"We decided that build {day}{number} takes {day} minutes on server S-{day}."
-            talk_about(project, owner, day, [said, "Thanks!"])
+            text = f"We decided that build {day}{number} takes {day} minutes on server S-{day}."
+            talk_about(project, owner, day, [text, "Thanks!"])
     cycle.run(NOW.replace(year=2025, month=3, day=20))
     assert Entry.objects.exclude(granularity="conversation").exists()
     texts = dict(Entry.objects.values_list("pk", "summary"))

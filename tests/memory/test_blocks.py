@@ -38,7 +38,7 @@ def test_a_block_stands_in_every_prompt_before_the_bank(project, owner, editor, 
     assert "[rules]\nDeploys are frozen on Fridays.\n" in block_text(project, editor)
 
 
-def test_one_s_own_blocks_are_told_in_private_only(project, owner, editor):
+def test_personal_blocks_are_in_private_prompts_only(project, owner, editor):
     blocks.put(project, owner, "me", "I sign as O.", owner)
     assert "I sign as O." in block_text(project, owner)
     assert block_text(project, owner, Visibility.PROJECT) == ""

@@ -23,7 +23,7 @@ LONG = "The cutover is on the third of March."
 
 
 @dataclass(frozen=True)
-class Said:
+class FakeMessage:
     seq: int
     text: str
     role: str = "user"
@@ -35,7 +35,7 @@ class Said:
         return AT + timedelta(minutes=self.seq)
 
 
-def cut(*messages: Said, **rules) -> list[tuple[int, int, int, str]]:
+def cut(*messages: FakeMessage, **rules) -> list[tuple[int, int, int, str]]:
     return [
         (turn.first_seq, turn.last_seq, turn.part, turn.text)
         for turn in chunk_messages(messages, ChunkingRules(**rules))
@@ -43,37 +43,43 @@ def cut(*messages: Said, **rules) -> list[tuple[int, int, int, str]]:
 
 
 def test_each_speaker_has_a_turn():
-    reply = Said(2, "The platform team owns it, as far as I know.", "assistant", "Assistant")
-    assert [turn[:3] for turn in cut(Said(1, LONG), reply)] == [(1, 1, 0), (2, 2, 0)]
+    reply = FakeMessage(2, "The platform team owns it, as far as I know.", "assistant", "Assistant")
+    assert [turn[:3] for turn in cut(FakeMessage(1, LONG), reply)] == [(1, 1, 0), (2, 2, 0)]
 
 
 def test_consecutive_messages_of_one_speaker_are_one_turn():
-    assert cut(Said(1, LONG), Said(2, LONG)) == [(1, 2, 0, f"{LONG}\n{LONG}")]
+    assert cut(FakeMessage(1, LONG), FakeMessage(2, LONG)) == [(1, 2, 0, f"{LONG}\n{LONG}")]
 
 
-def test_two_people_of_one_role_are_told_apart():
-    assert len(cut(Said(1, LONG), Said(2, LONG, speaker="Ben"))) == 2
+def test_two_people_of_one_role_are_distinguished():
+    assert len(cut(FakeMessage(1, LONG), FakeMessage(2, LONG, speaker="Ben"))) == 2
 
 
 def test_merging_can_be_switched_off():
-    assert [turn[:2] for turn in cut(Said(1, LONG), Said(2, LONG), merge=False)] == [
+    assert [turn[:2] for turn in cut(FakeMessage(1, LONG), FakeMessage(2, LONG), merge=False)] == [
         (1, 1),
         (2, 2),
     ]
 
 
 def test_a_role_that_is_not_indexed_ends_a_turn():
-    tool = Said(2, "rows: 17, and so on and so forth", "tool", "")
-    assert [turn[:2] for turn in cut(Said(1, LONG), tool, Said(3, LONG))] == [(1, 1), (3, 3)]
+    tool = FakeMessage(2, "rows: 17, and so on and so forth", "tool", "")
+    assert [turn[:2] for turn in cut(FakeMessage(1, LONG), tool, FakeMessage(3, LONG))] == [
+        (1, 1),
+        (3, 3),
+    ]
 
 
 def test_a_trivial_message_is_left_out_and_still_ends_the_other_speakers_turn():
-    nod = Said(2, "Fine.", "assistant", "Assistant")
-    assert [turn[:2] for turn in cut(Said(1, LONG), nod, Said(3, LONG))] == [(1, 1), (3, 3)]
+    nod = FakeMessage(2, "Fine.", "assistant", "Assistant")
+    assert [turn[:2] for turn in cut(FakeMessage(1, LONG), nod, FakeMessage(3, LONG))] == [
+        (1, 1),
+        (3, 3),
+    ]
 
 
 def test_a_full_turn_is_followed_by_another():
-    chunks = cut(*(Said(seq, LONG) for seq in range(1, 60)))
+    chunks = cut(*(FakeMessage(seq, LONG) for seq in range(1, 60)))
     assert len(chunks) > 1
     assert all(token_counting.count(turn[3]) <= 256 for turn in chunks)
 
@@ -167,18 +173,18 @@ def test_every_language_of_search_has_its_verbs():
 
 
 def test_a_project_chooses_roles_and_the_shortest_message():
-    reply = Said(2, "The platform team owns it.", "assistant", "Assistant")
-    messages = (Said(1, LONG), reply, Said(3, LONG))
+    reply = FakeMessage(2, "The platform team owns it.", "assistant", "Assistant")
+    messages = (FakeMessage(1, LONG), reply, FakeMessage(3, LONG))
     only_people = cut(*messages, roles=frozenset({"user"}))
     assert [turn[:2] for turn in only_people] == [(1, 1), (3, 3)]
     assert cut(*messages, roles=frozenset({"assistant"})) == [(2, 2, 0, reply.text)]
     assert [turn[:2] for turn in cut(*messages, min_chars=30)] == [(1, 1), (3, 3)]
-    assert cut(Said(1, "ok"), min_chars=0) == [(1, 1, 0, "ok")]
+    assert cut(FakeMessage(1, "ok"), min_chars=0) == [(1, 1, 0, "ok")]
 
 
 def test_a_long_message_is_split_at_sentence_ends():
     text = " ".join(f"Sentence number {number} says a little." for number in range(120))
-    parts = cut(Said(1, text))
+    parts = cut(FakeMessage(1, text))
     assert [part[2] for part in parts] == list(range(len(parts)))
     assert len(parts) > 1
     assert all(part[3].endswith(".") and token_counting.count(part[3]) <= 256 for part in parts)
@@ -190,7 +196,7 @@ conversations = st.lists(
     max_size=25,
 ).map(
     lambda message: [
-        Said(seq, text, role, username)
+        FakeMessage(seq, text, role, username)
         for seq, (text, role, username) in enumerate(message, start=1)
     ]
 )
@@ -220,7 +226,7 @@ def test_nothing_that_is_worth_keeping_is_lost(messages, rules):
 
 
 @given(conversations, rules)
-def test_cutting_anew_from_the_beginning_of_any_turn_gives_the_same_rest(messages, rules):
+def test_chunking_from_the_start_of_any_turn_gives_the_same_rest(messages, rules):
     chunks = list(chunk_messages(messages, rules))
     for number, turn in enumerate(chunks):
         if turn.part == 0:

@@ -57,7 +57,7 @@ def test_finding_what_is_due_is_one_query(project, owner, django_assert_num_quer
         assert len(cycle.due(later()).sessions) == 5
 
 
-def test_an_entry_covers_what_was_said(session, scripted):
+def test_an_entry_covers_the_messages(session, scripted):
     scripted.say("- The cutover is on 3 March.")
     first, *_, last = say(session, "When is the cutover?", "On 3 March.", "Good.")
     entry = summarise(session.pk, later())
@@ -104,7 +104,7 @@ def test_all_of_a_long_conversation_is_read_and_a_resumed_one_gets_a_second_entr
     ]
 
 
-def test_a_range_stops_before_a_reply_that_is_still_being_said(session, scripted):
+def test_a_range_stops_before_an_unfinished_reply(session, scripted):
     question = post_message(session, "What about the replica?")
     reply = begin_reply(question)
     entry = summarise(session.pk, later())

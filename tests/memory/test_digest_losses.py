@@ -67,6 +67,16 @@ def test_of_two_answers_that_keep_as_much_the_first_is_taken(small, two, scripte
     assert settle(small).summary == "- Ana and Vienna."
 
 
+def test_a_digest_in_the_format_of_a_conversation_is_read_too(small, two, scripted):
+    scripted.say('Here is the JSON:\n```json\n{"summary": ["Ana and Vienna."], "facts": []}\n```')
+    scripted.say('["Vienna."]')
+    assert settle(small).summary == "- Ana and Vienna."
+    assert list(Call.objects.order_by("pk").values_list("kind", "outcome")) == [
+        ("digest", "answered"),
+        ("again", "The model's summary could not be used: the answer was JSON without a summary"),
+    ]
+
+
 def test_a_worse_second_answer_is_not_taken(small, two, scripted):
     scripted.say("- Ana moved the cutover to 3 March.")
     scripted.say("- Nothing much.")

@@ -131,7 +131,7 @@ def test_a_failure_that_passes_is_tried_again(server):
     assert RemoteEmbedder("openai:small", 3).embed_documents(["a"]).shape == (1, 3)
 
 
-def test_a_failure_that_stays_is_told_for_people(server):
+def test_a_permanent_failure_has_a_readable_reason(server):
     server.failures += [401] * 20
     with pytest.raises(EmbedderError, match="rejected the API key"):
         RemoteEmbedder("openai:small", 3).embed_documents(["a"])
@@ -149,7 +149,7 @@ def test_other_dimensions_than_are_set_are_refused(server):
         RemoteEmbedder("openai:small", 4).embed_query("a")
 
 
-def test_a_server_that_is_away_is_told_for_people(monkeypatch):
+def test_an_unreachable_server_has_a_readable_reason(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(EmbedderError, match="connection to the model failed"):
         RemoteEmbedder("openai:small", 3).embed_query("a")

@@ -87,7 +87,7 @@ def lines(front: str) -> list[str]:
     return [line for line in front.splitlines() if " (since " in line]
 
 
-def test_a_fact_names_who_said_it_and_the_chat(extract_fact, wire):
+def test_a_fact_names_its_author_and_the_chat(extract_fact, wire):
     extract_fact()
     assert lines(wire()[0]) == [
         "- billing is owned by platform (since 2026-03-01 · edgar · Who owns what)"
@@ -106,7 +106,7 @@ def test_an_imported_speaker_is_named(extract_fact, wire):
     assert "· Ana of Old · Who owns what)" in wire()[0]
 
 
-def test_of_a_private_chat_neither_title_nor_author_is_told(extract_fact, wire):
+def test_title_and_author_of_a_private_chat_stay_hidden(extract_fact, wire):
     extract_fact("Secret plans", visibility=Visibility.PRIVATE)
     front, _ = wire()
     assert lines(front) == ["- billing is owned by platform (since 2026-03-01 · a private chat)"]
@@ -183,7 +183,7 @@ def test_receipts_count_what_was_sent(extract_fact, wire):
     assert section["tokens"] == token_counting.count(FACTS_OPENING + line + "\n" + CLOSING) + 4
 
 
-def test_the_page_of_what_was_told_names_the_source_as_the_prompt_did(extract_fact, wire, member):
+def test_the_sources_page_names_the_source_like_the_prompt(extract_fact, wire, member):
     extract_fact()
     _, reply = wire()
     [fact_part] = [

@@ -99,7 +99,7 @@ class TestBilling:
         )
         assert (sources(project, APRIL), sources(project, JUNE)) == ([PLATFORM], [PAYMENTS])
 
-    def test_the_end_and_what_ended_it_are_told(self, project, talks):
+    def test_an_ended_fact_names_its_end_and_the_newer_fact(self, project, talks):
         platform = Fact.objects.with_validity().get(object="platform team")
         payments = Fact.objects.with_validity().get(object="payments team")
         assert (platform.until, platform.closer) == (MAY, payments.pk)
@@ -295,7 +295,7 @@ def test_the_parts_of_a_long_talk_cite_their_own_lines(project, say, scripted, s
         assert source.message.text.startswith(source.fact.subject + " ")
 
 
-def test_a_personal_fact_is_about_who_said_it(project, say, scripted, owner, editor):
+def test_a_personal_fact_is_about_its_author(project, say, scripted, owner, editor):
     scripted.say(answer(claim("tea", subject="I", predicate="prefers", personal=True)))
     say("I prefer tea.", user=editor)
     settle(project)

@@ -79,7 +79,7 @@ def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scr
     assert Fact.objects.count() == 1
 
 
-def test_one_that_was_corrected_does_not_come_back_as_it_was_told(project, say, scripted, owner):
+def test_a_corrected_fact_does_not_return_as_extracted(project, say, scripted, owner):
     session = say(PLATFORM, "Lunch is at noon.", claims=[claim()])
     fact = facts.edit(Fact.objects.get(), Statement("billing", "is run by", "Ann", MARCH), owner)
     forget(project, ForgetScope(fact=fact.pk), owner)
@@ -159,7 +159,7 @@ def test_a_user_takes_along_what_they_gave_and_what_is_about_them(
     assert words() == "The door is green and locked"
 
 
-def test_before_a_moment_takes_what_was_given_and_said_till_then(project, say, give, owner):
+def test_before_a_moment_deletes_earlier_messages_and_facts(project, say, give, owner):
     early = give(owner)
     Fact.objects.filter(pk=early.pk).update(recorded_at=MARCH)
     give(owner, "The gate")
@@ -174,7 +174,7 @@ def test_an_entry_takes_its_facts_along(project, say):
     assert not Fact.objects.exists()
 
 
-def test_earlier_versions_go_with_the_sources_that_told_them(project, say, owner):
+def test_earlier_versions_are_deleted_with_their_sources(project, say, owner):
     first = say(PLATFORM, claims=[claim()])
     fact = Fact.objects.get()
     statement = Statement("billing", "is owned by", "payments team", MARCH)

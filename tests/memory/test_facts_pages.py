@@ -128,7 +128,7 @@ def test_an_invalid_form_shows_errors_and_keeps_its_text(post, editor, project, 
     assert not Fact.objects.exists()
 
 
-def test_a_fact_is_edited_and_what_it_said_is_kept(give, post, see, editor):
+def test_a_fact_is_edited_and_its_earlier_text_is_kept(give, post, see, editor):
     fact = give("the platfrom team")
     fields = FORM | {"object": "the platform team", "valid_from": "2026-03-01", "version": 1}
     post(editor, f"{URL}{fact.pk}/change/", fields | {"action": "edit"})

@@ -63,7 +63,7 @@ def test_without_facts_there_is_no_section(fact_prompt):
     assert "facts" not in fact_prompt()
 
 
-def test_only_what_is_so_today_is_told(give, fact_prompt):
+def test_only_facts_valid_today_are_in_the_prompt(give, fact_prompt):
     give("the platform team")
     give("the payments team", MARCH + timedelta(days=60))
     give("the finance team", timezone.now() + timedelta(days=3))
@@ -71,7 +71,7 @@ def test_only_what_is_so_today_is_told(give, fact_prompt):
     assert "platform" not in text(fact_prompt()) and "finance" not in text(fact_prompt())
 
 
-def test_the_newest_come_first_and_doubt_is_told(give, fact_prompt):
+def test_the_newest_facts_come_first_and_doubts_are_marked(give, fact_prompt):
     give("Ana", subject="The door", confidence=0.2)
     give("Ben", subject="The key", since=MARCH + timedelta(days=1))
     lines = [line for line in text(fact_prompt()).splitlines() if line.startswith("- ")]
@@ -214,8 +214,8 @@ def test_personal_facts_about_the_message_stay_private(give, project, owner):
     )
     fill(give)
     indexing.catch_up()
-    for visibility, is_told in ((Visibility.PRIVATE, True), (Visibility.PROJECT, False)):
+    for visibility, is_expected in ((Visibility.PRIVATE, True), (Visibility.PROJECT, False)):
         session = Session.objects.create(project=project, creator=owner, visibility=visibility)
         prompt = preview(session, "Who is responsible for the garden?", owner)
-        told = any("olive alone" in message.text for message in prompt.messages)
-        assert told == is_told
+        is_shown = any("olive alone" in message.text for message in prompt.messages)
+        assert is_shown == is_expected

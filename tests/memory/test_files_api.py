@@ -10,8 +10,11 @@ from django.utils import translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Visibility
+from memory.files import access
 from memory.models import File, FileRevision, FileState
+from tests.hostile import wrapped_files
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
+from tests.memory.files import samples
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/projects/billing/files/"
@@ -39,6 +42,27 @@ def test_a_file_is_added_and_read(api, project, editor):
     assert results[0]["file"] == added["id"]
     assert results[0]["source_type"] == "file"
     assert client.get(URL, {"name": "MANUAL"}).json()["results"][0]["id"] == added["id"]
+
+
+def test_long_text_of_one_section_is_returned_in_parts(api, project, owner, monkeypatch):
+    monkeypatch.setattr(access, "MAX_PASSAGES", 3)
+    lines = (f"Line {number} has a few words. {'word ' * 100}\n" for number in range(8))
+    document = add_read(project, owner, "log.txt", "".join(lines))
+    passages, first = [], 1
+    while first:
+        answer = api(owner).get(f"{URL}{document.pk}/text/", {"passage": first}).json()
+        [page], first = answer["pages"], answer["next"]
+        assert len(page["passages"]) <= 3
+        passages += [it["number"] for it in page["passages"]]
+    assert passages == list(range(1, 9))
+    invalid = api(owner).get(f"{URL}{document.pk}/text/", {"passage": "x"})
+    assert invalid.status_code == 400
+
+
+def test_a_locked_book_is_refused_by_name_of_the_reason(api, project, owner):
+    response = upload(api(owner), "a.epub", wrapped_files.locked(samples.epub(), "mimetype"))
+    assert response.status_code == 400
+    assert "protected by a password" in response.json()["file"][0]
 
 
 def test_an_archive_is_added_file_by_file(api, project, owner):

@@ -9,7 +9,6 @@ from chat.conversations.messages import ask
 from chat.conversations.sessions import create_session
 from chat.importers import FileResult, import_file
 from chat.models import Message, Visibility
-from memory.forgetting.permissions import may_forget, missing_object
 from memory.forgetting.replay import replay
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.forgetting.tombstones import TombstoneRecord
@@ -56,7 +55,7 @@ def test_nothing_of_a_forgotten_file_is_left(project, owner, django_capture_on_c
     assert Vector.objects.count() == Chunk.objects.count()
     assert not any(default_storage.exists(path) for path in paths)
     assert Tombstone.objects.get().kind == TombstoneKind.FILE
-    assert missing_object(project, ForgetScope(file=document.pk)) == ""
+    assert ForgetScope(file=document.pk).missing_object(project) == ""
 
 
 def test_a_preview_keeps_the_file(project, owner):
@@ -100,7 +99,7 @@ def test_editors_forget_their_own_files_and_owners_any(project, owner, editor, v
     own, other = add_text(project, editor), add_text(project, owner, "terms.md", OTHER)
     for user, allowed in ((owner, (True, True)), (editor, (True, False)), (viewer, (False, False))):
         scopes = (ForgetScope(file=own.pk), ForgetScope(file=other.pk))
-        assert tuple(may_forget(member(project, user), scope) for scope in scopes) == allowed
+        assert tuple(scope.is_permitted_to(member(project, user)) for scope in scopes) == allowed
 
 
 def test_a_restored_backup_forgets_the_file_again(project, owner):

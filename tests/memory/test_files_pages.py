@@ -1,5 +1,6 @@
 """The page of files, and the viewer."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,11 +13,13 @@ from django.utils import timezone, translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Session, Visibility
-from memory.files import reading
+from memory.files import access, reading
 from memory.files.reading import DEFAULT
 from memory.files.reading.errors import unreadable
 from memory.models import EntryState, File, FileRevision, FileState
+from tests.hostile import wrapped_files
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
+from tests.memory.files import samples
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +50,24 @@ def test_files_are_added_listed_searched_and_shown(browse, project, editor):
     assert '<mark id="p1">' in shown and "24 newton metres" in shown
     found = browse(editor, "file", document.pk, q="torque").content.decode()
     assert "24 newton metres" in found
+
+
+def test_text_of_one_section_is_shown_in_parts(browse, project, owner, monkeypatch):
+    monkeypatch.setattr(access, "MAX_PASSAGES", 3)
+    lines = (f"Line {number} has a few words. {'word ' * 100}\n" for number in range(8))
+    document = add_read(project, owner, "log.txt", "".join(lines))
+    pages = []
+    for link in ("", "passage=4", "passage=7", "passage=5", "at=8"):
+        page = browse(owner, "file", document.pk, **dict(re.findall(r"(\w+)=(\d+)", link)))
+        pages.append(re.findall(r'id="p(\d+)"', page.content.decode()))
+    assert pages == [["1", "2", "3"], ["4", "5", "6"], ["7", "8"], ["4", "5", "6"], ["7", "8"]]
+
+
+def test_files_are_added_beside_one_that_is_refused(browse, project, owner):
+    locked = SimpleUploadedFile("a.epub", wrapped_files.locked(samples.epub(), "mimetype"))
+    page = browse(owner, method="post", files=[locked, upload()]).content.decode()
+    assert "a.epub: The file is protected by a password." in page
+    assert File.objects.get().name == "manual.md"
 
 
 def test_a_chat_adds_files_for_itself_or_for_the_project(browse, project, owner):

@@ -56,7 +56,7 @@ def page_of(response) -> str:
     return " ".join(response.content.decode().split())
 
 
-def test_the_chats_that_it_made_go_whole_with_what_was_said_since(bring, project, owner):
+def test_imported_chats_are_forgotten_with_later_messages(bring, project, owner):
     other_import = bring(owner, other=["This stays."])
     poisoned = bring(owner, a=[LIE, "Really."], b=["Two more."])
     talk = Session.objects.get(messages__text=LIE)

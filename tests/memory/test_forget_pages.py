@@ -201,7 +201,7 @@ def test_an_unknown_reference_is_refused_beside_the_field(
     assert complaint in text_of(response)
 
 
-def test_whether_somebody_elsewhere_has_an_account_is_not_told(preview, owner, project, stranger):
+def test_accounts_outside_of_the_project_are_not_revealed(preview, owner, project, stranger):
     assert "No member or author has this username" in text_of(preview(owner, user="stan"))
 
 
@@ -327,7 +327,7 @@ def test_forgetting_is_in_reach_for_those_who_may(client, owner, editor, secret_
     assert FORGET in text_of(client.get(f"/projects/billing/chats/{secret_message.session_id}/"))
 
 
-def test_from_a_memory_all_that_its_source_said_can_be_revoked(
+def test_from_a_memory_all_messages_of_its_author_can_be_forgotten(
     preview, forget, owner, editor, chat, entry
 ):
     page = text_of(preview(owner, entry=entry.pk))
@@ -362,7 +362,7 @@ def echoed(project, owner, entry) -> Message:
     return post_message(other, "The replica stays.", role="assistant", receipt=receipt)
 
 
-def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
+def test_exposed_replies_stay_unless_replies_are_forgotten_too(
     preview, forget, owner, entry, echoed
 ):
     assert "1 reply used this text and is kept." in text_of(preview(owner, user="edgar"))
@@ -374,7 +374,7 @@ def test_replies_that_were_told_of_it_stay_unless_they_are_to_go(
     assert (echoed.text, echoed.forgotten_at is not None) == ("", True)
 
 
-def test_a_reply_that_quotes_an_excerpt_was_told_of_it(
+def test_a_reply_that_quotes_an_excerpt_is_listed(
     project, owner, editor, chat, secret_message, preview
 ):
     indexing.catch_up()

@@ -165,7 +165,7 @@ def test_a_summary_under_way_that_knew_it_is_not_kept(
     assert "nine four" not in everything(project)
 
 
-def test_a_reply_that_is_being_said_ends_and_says_nothing_more(session, owner, project):
+def test_an_unfinished_reply_ends_without_more_text(session, owner, project):
     question, reply = ask(session, SECRET, owner)
     Message.objects.filter(pk=reply.pk).update(text="Noted: nine", status="streaming")
     forget(project, ForgetScope(message=question.pk))
@@ -305,9 +305,7 @@ def test_the_receipt_names_where_the_same_words_still_stand(secret_conversation,
     assert ("message", repeated_message.pk) in receipt.found
 
 
-def test_the_receipt_names_replies_that_were_told_of_it(
-    secret_conversation, session, owner, project
-):
+def test_the_receipt_lists_exposed_replies(secret_conversation, session, owner, project):
     entry = summarise(session.pk, later())
     elsewhere = create_session(project, owner)
     _, reply = ask(elsewhere, "What do we know?", owner)

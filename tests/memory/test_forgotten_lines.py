@@ -95,8 +95,8 @@ def test_a_line_without_messages_withholds_the_entry(written, project):
 @pytest.fixture
 def quoted(project, owner):
     """An entry that quotes both messages of its chat."""
-    said = ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
-    session = talk_about(project, owner, 0, said)
+    texts = ["The vault is in Bern since 2019.", "We decided that Ana owns billing."]
+    session = talk_about(project, owner, 0, texts)
     cycle.run(START + timedelta(days=1))
     [entry] = session.entries.all()
     messages = session.messages.order_by("seq")

@@ -40,7 +40,7 @@ def summarised_texts(project, owner):
     return texts
 
 
-def test_the_bank_is_told_as_it_stood(summarised_texts, project):
+def test_the_bank_is_shown_as_of_a_past_day(summarised_texts, project):
     assert bank_as_of(project, START).text == ""
     assert bank_as_of(project, START + timedelta(hours=2)).text == summarised_texts[0]
     assert bank_as_of(project, START + timedelta(days=1, hours=2)).text == summarised_texts[1]
@@ -63,7 +63,7 @@ def test_layers_that_settled_later_are_taken_apart_again(project, owner):
         assert bank_as_of(project, now + timedelta(minutes=1)).text == text
 
 
-def test_a_text_that_was_edited_since_is_told_as_it_was(summarised_texts, project, owner):
+def test_the_past_shows_a_text_before_its_edit(summarised_texts, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
     assert bank_as_of(project, START + timedelta(hours=2)).text == summarised_texts[0]
@@ -108,7 +108,7 @@ def test_an_entry_hidden_since_is_left_out_with_the_reason(summarised_texts, pro
     assert (bank.text, bank.left_out) == ("", ((entry.pk, "removed"),))
 
 
-def test_one_entry_is_told_as_it_stood(summarised_texts, project, owner):
+def test_one_entry_is_shown_as_of_a_past_day(summarised_texts, project, owner):
     entry = Entry.objects.get(summary__contains="platform")
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
     past_entry = entry_as_of(entry, START + timedelta(hours=2))

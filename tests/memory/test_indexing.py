@@ -78,7 +78,7 @@ def test_a_broker_that_is_away_harms_nothing(
     assert indexing.is_behind()
 
 
-def test_a_reply_is_indexed_once_it_is_said(project, owner, settings):
+def test_a_reply_is_indexed_once_it_is_complete(project, owner, settings):
     settings.CHAT_MODEL = "openai-chat:scripted"
     session = talk(project, owner, CUTOVER)
     question = post_message(session, "Who owns billing after that?", author=owner)

@@ -155,7 +155,7 @@ def test_programs_are_answered_in_english(api, owner, path):
     assert "Accept-Language" not in answer.headers.get("Vary", "")
 
 
-def test_a_programs_mistake_is_told_in_english(api, owner):
+def test_an_error_of_a_program_is_in_english(api, owner):
     answer = api(owner).post(
         "/api/v1/projects/",
         {"timezone": "Nowhere"},

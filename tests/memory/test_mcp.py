@@ -107,7 +107,7 @@ def post():
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
-def test_each_tool_is_told_with_schemas_and_honest_hints(ask, owner, era):
+def test_each_tool_is_listed_with_schemas_and_honest_hints(ask, owner, era):
     tools = {item.name: item for item in ask(owner, lambda client: client.list_tools(), era).tools}
     assert set(tools) == EVERY
     reading = {name for name, item in tools.items() if item.annotations.read_only_hint}
@@ -295,7 +295,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(ask, owner):
     ask(owner, drop)
 
 
-def test_a_failure_is_told_without_what_was_asked(call, owner, monkeypatch, caplog):
+def test_a_failure_is_reported_without_the_query(call, owner, monkeypatch, caplog):
     def fail(*_, **__):
         raise RuntimeError("broken")
 
@@ -390,7 +390,7 @@ def test_tokens_that_are_wrong_or_over_or_revoked_are_refused(post, owner, proje
     assert post(LIST, **headers(secret)).status_code == 401
 
 
-def test_a_token_of_all_projects_is_told_what_it_lacks(post, owner, project):
+def test_a_token_of_all_projects_is_refused_with_the_reason(post, owner, project):
     answer = post(LIST, **headers(Token.objects.create(user=owner)[1]))
     assert answer.status_code == 403
     assert "limited to one project" in answer.json()["detail"]

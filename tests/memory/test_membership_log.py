@@ -90,7 +90,7 @@ def test_a_refused_change_leaves_no_activity(owner, project, log):
     assert log() == []
 
 
-def test_a_command_is_told_as_strata_itself(project, log, capsys):
+def test_a_command_is_logged_as_strata_itself(project, log, capsys):
     call_command("create_token", "robot", "--create", "--project=billing")
     assert log() == [(None, "member_added", "robot", "", "editor")]
 

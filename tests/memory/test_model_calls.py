@@ -15,13 +15,13 @@ from chat.providers.pydantic_ai import PydanticAIProvider
 from memory import leases
 from memory.layers.conversations import summarise
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising.base import UnusableSummaryError
+from memory.layers.summarising import UnusableSummaryError
 from memory.leases import LeaseLostError
 from memory.models import Call, CallKind, Cursor, Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SAID = [PromptMessage("user", "one two three")]
+PROMPT = [PromptMessage("user", "one two three")]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def text_of(answer: Completion) -> str:
 
 
 def ask(booking: CallRecorder, model: str = "openai-chat:scripted", read=text_of) -> str:
-    return booking.ask(model, CallKind.DIGEST, SAID, 100, read)
+    return booking.ask(model, CallKind.DIGEST, PROMPT, 100, read)
 
 
 def test_a_call_is_booked_before_it_is_made_and_completed_afterwards(booking, session, scripted):

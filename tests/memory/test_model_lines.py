@@ -9,19 +9,19 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Session
 from memory.layers import conversations, cycle
 from memory.layers.lines import Line
-from memory.layers.summarising.base import MAX_LINES
+from memory.layers.summarising import MAX_LINES
 from memory.models import Entry, EntryStatus
 from tests.memory.daily_entries import NOW, START, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SAID = ("The cutover is on 3 March.", "The replica stays a week.", "Ana owns billing now.")
+MESSAGES = ("The cutover is on 3 March.", "The replica stays a week.", "Ana owns billing now.")
 
 
 @pytest.fixture
 def session(project, owner):
     chat = Session.objects.create(project=project, creator=owner, title="Cutover")
-    post_messages(chat, [draft(text) for text in SAID])
+    post_messages(chat, [draft(text) for text in MESSAGES])
     return chat
 
 
@@ -41,7 +41,7 @@ def answer(*bullets) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reply_text", "expected"),
     [
         (answer({"text": "a", "lines": [1, 3]}, {"text": "b", "lines": [2]}), [[1, 3], [2]]),
         (answer({"text": "a", "lines": [0, 4, 99]}, {"text": "b", "lines": [4, 2]}), [[], [2]]),
@@ -54,8 +54,8 @@ def answer(*bullets) -> str:
     ],
     ids=["right", "wrong", "missing", "repeated", "texts", "plain", "too many", "half facts"],
 )
-def test_lines_have_the_messages_of_the_valid_numbers(session, scripted, said, expected):
-    scripted.say(said)
+def test_lines_have_the_messages_of_the_valid_numbers(session, scripted, reply_text, expected):
+    scripted.say(reply_text)
     entry = summarise(session)
     assert cited(entry, session) == expected
     assert "[" not in entry.summary

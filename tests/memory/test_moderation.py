@@ -67,7 +67,7 @@ def test_a_preview_changes_nothing(three, foresee):
     assert Activity.objects.count() == acts
 
 
-def test_the_bank_before_and_after_is_told(three, foresee):
+def test_the_preview_has_the_bank_before_and_after(three, foresee):
     impact = foresee(ModerationAction.APPROVE, *three[:2])
     assert (impact.before.text, impact.before.tokens) == ("", 0)
     assert "Point 0" in impact.after.text
@@ -88,7 +88,7 @@ def test_an_edit_counts_digests_once_however_many_are_below(remember, entry, day
     assert foresee(ModerationAction.EDIT, entry, text="- Another").digests == 1
 
 
-def test_a_summary_to_be_written_anew_is_counted_apart(entry, day, foresee):
+def test_a_summary_to_rewrite_is_counted_separately(entry, day, foresee):
     impact = foresee(ModerationAction.RESUMMARISE, entry)
     assert (impact.summaries, impact.digests) == (1, 1)
 

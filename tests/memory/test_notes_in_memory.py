@@ -198,7 +198,9 @@ def test_a_forgotten_note_is_gone_for_good_and_the_others_stay(project, owner, s
     assert sorted(text for *_, text in chunks()) == [f"- olive: “{BILLING}”", BILLING]
 
 
-def test_forgetting_a_user_takes_their_notes_and_a_new_one_begins_anew(project, owner, editor):
+def test_forgetting_a_user_deletes_their_notes_and_a_new_note_starts_a_session(
+    project, owner, editor
+):
     [noted_entry] = note(project, editor, CUTOVER)
     forget(project, ForgetScope(user=editor.pk), owner)
     assert not Session.objects.filter(pk=noted_entry.session_id).exists()

@@ -214,7 +214,7 @@ def test_a_full_a_closed_and_an_idle_chat_are_due_now(client, owner, session, ch
     assert "starting soon" in waiting(client, owner)
 
 
-def test_the_title_of_a_private_chat_is_not_told_to_others(client, editor, session, entry):
+def test_the_title_of_a_private_chat_is_hidden_from_others(client, editor, session, entry):
     Session.objects.update(visibility=Visibility.PRIVATE)
     text = page(client, editor, "/projects/billing/memory/")
     assert "A private chat" in text

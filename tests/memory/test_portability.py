@@ -40,7 +40,7 @@ NOW = timezone.now() + timedelta(hours=12)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SAID = [
+MESSAGES = [
     "The cutover to the new database is on the third of March.",
     "The replica stays up for seven days after it.",
     "Invoice 4711 over 320 euros is due in April.",
@@ -73,12 +73,12 @@ def lived(project, owner, editor):
     )
     project.refresh_from_db()
     sessions = [
-        add_session(project, owner, *SAID, f"Day {day}: build {day * 7} passed.", day=day)
+        add_session(project, owner, *MESSAGES, f"Day {day}: build {day * 7} passed.", day=day)
         for day in range(4)
     ]
     add_session(project, editor, "My salary is 93,500 euros.", visibility=Visibility.PRIVATE)
     first = sessions[0].messages.get(seq=1)
-    edits.edit(first, f"{SAID[0]} At noon.", owner)
+    edits.edit(first, f"{MESSAGES[0]} At noon.", owner)
     edits.react(first, owner, "👍", wanted=True)
     edits.delete(sessions[1].messages.get(seq=5))
     edits.fork(sessions[2].messages.get(seq=2), editor)
@@ -102,7 +102,7 @@ def lived(project, owner, editor):
 @pytest.fixture
 def small(project, owner):
     """One talk, remembered."""
-    session = add_session(project, owner, *SAID)
+    session = add_session(project, owner, *MESSAGES)
     conversations.summarise(session.pk, NOW, force=True)
     Project.objects.filter(pk=project.pk).update(bank_max_tokens=300)
     project.refresh_from_db()
@@ -165,7 +165,7 @@ def test_a_conversation_comes_back_whole(lived, owner, editor):
     forks = Session.objects.filter(project=copy, messages__copied_from__isnull=False).distinct()
     assert forks.count() == 1
     [edited] = Message.objects.filter(project=copy, version__gt=1, deleted_at=None)
-    assert edited.revisions.get().text == SAID[0]
+    assert edited.revisions.get().text == MESSAGES[0]
     assert edited.reactions.get().emoji == "👍"
     assert Message.objects.filter(project=copy).exclude(deleted_at=None).get().text == ""
     assert conversations.summarise(forks.get().pk, AT, force=True) is None
@@ -256,19 +256,19 @@ def test_each_line_is_as_its_schema_says(lived):
     assert checked > 50
 
 
-class TestWhatIsTold:
-    def test_an_owner_is_told_nothing_that_others_keep_private(self, lived, owner):
+class TestExportedData:
+    def test_an_owner_gets_no_private_data_of_others(self, lived, owner):
         file = written(ExportScope(lived, owner))
         with zipfile.ZipFile(file) as archive:
             whole = b"".join(archive.read(name) for name in archive.namelist()).decode()
         assert "93,500" not in whole
         assert "I am Edgar" not in whole
         assert "tea (edgar)" not in whole
-        assert SAID[1] in whole
+        assert MESSAGES[1] in whole
         hidden = [line for line in lines(file, "sessions") if line["visibility"] == "private"]
         assert [entry["title"] for entry in hidden] == [""]
 
-    def test_a_member_is_told_what_is_theirs(self, lived, editor):
+    def test_the_export_of_a_member_has_only_own_data(self, lived, editor):
         file = written(ExportScope(lived, editor, only_own=True))
         texts = [line["content"] for line in lines(file, "blocks")]
         assert texts == ["I am Edgar."]

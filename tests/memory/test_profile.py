@@ -34,7 +34,7 @@ def profile_project(project, owner, editor):
     return project
 
 
-def test_one_is_told_what_is_held_about_oneself(profile_project, editor, api):
+def test_users_get_a_profile_of_themselves(profile_project, editor, api):
     payload = api(editor).get(URL).json()
     assert (payload["user"], payload["sessions"], payload["messages"], payload["facts"]) == (
         "edgar",
@@ -47,9 +47,7 @@ def test_one_is_told_what_is_held_about_oneself(profile_project, editor, api):
     assert [fact["object"] for fact in payload["sample_facts"]] == ["tea (edgar)"]
 
 
-def test_an_owner_is_told_of_others_without_what_is_private(
-    profile_project, owner, editor, viewer, api
-):
+def test_an_owner_gets_profiles_without_private_data(profile_project, owner, editor, viewer, api):
     payload = api(owner).get(URL, {"user": "edgar"}).json()
     assert (payload["sessions"], payload["messages"], payload["facts"]) == (1, 2, 0)
     assert [session_row["visibility"] for session_row in payload["recent_sessions"]] == ["project"]
@@ -57,7 +55,7 @@ def test_an_owner_is_told_of_others_without_what_is_private(
     assert api(owner).get(URL, {"user": "nobody"}).status_code == 404
 
 
-def test_strangers_are_told_nothing(profile_project, stranger, api):
+def test_strangers_get_404(profile_project, stranger, api):
     assert api(stranger).get(URL).status_code == 404
 
 
@@ -69,7 +67,7 @@ def test_the_page_tells_it_and_leads_to_export_and_forgetting(profile_project, c
     assert "/projects/billing/memory/forget/?user=edgar" in page
 
 
-def test_a_viewer_who_never_spoke_is_told_so(profile_project, client, viewer):
+def test_a_viewer_without_messages_gets_an_empty_profile(profile_project, client, viewer):
     client.force_login(viewer)
     page = client.get(PAGE).content.decode()
     assert "never" in page

@@ -41,7 +41,7 @@ def test_a_message_is_found_by_word_and_by_meaning(project, owner, conversations
     assert recalled_texts(project, owner, question)[0] == answer
 
 
-def test_a_result_tells_where_it_was_said_and_what_each_signal_gave(project, owner, conversations):
+def test_a_result_has_its_place_and_the_score_of_each_signal(project, owner, conversations):
     best = recall(RecallScope(project, owner), "When is the cutover?", limit=1)[0]
     assert (best.session, best.first_seq, best.last_seq) == (conversations[0].pk, 1, 1)
     assert (best.speaker, best.occurred_at) == ("olive", AT)

@@ -109,7 +109,7 @@ def test_a_project_without_memory_recalls_nothing(project, owner, ask):
     assert "details" not in ask(QUESTION)
 
 
-def test_a_conversation_that_left_the_bank_is_told_in_short(project, owner, ask):
+def test_a_conversation_outside_the_bank_is_shown_as_summary(project, owner, ask):
     session = talk(project, owner, CUTOVER)
     entry = conversations.summarise(session.pk, AT, force=True)
     assert "gists" not in ask(QUESTION)

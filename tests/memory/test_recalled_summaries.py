@@ -73,7 +73,7 @@ def test_text_that_may_not_be_quoted_appears_as_its_summary(project, editor, ent
     assert "cutover" in section_texts(project, editor, Visibility.PROJECT)["gists"]
 
 
-def test_a_summary_is_no_answer_to_what_was_said(project, owner, entry):
+def test_recall_returns_excerpts_and_the_prompt_shows_summaries(project, owner, entry):
     assert [result.source_type for result in recall(RecallScope(project, owner), QUESTION)] == [
         "turn"
     ]
@@ -143,13 +143,13 @@ def test_a_failed_job_stays_due(project, owner, entry, monkeypatch, caplog):
     assert not indexing.is_behind()
 
 
-def test_reindex_makes_them_anew(project, owner, entry):
+def test_reindex_creates_them_again(project, owner, entry):
     Chunk.objects.all().delete()
     reindexing.reindex(project, None, lambda step: None)
     assert recalled_texts(project, owner) == [entry.summary]
 
 
-def test_one_said_thing_is_not_quoted_twice(project, owner):
+def test_one_message_is_not_quoted_twice(project, owner):
     for _ in range(3):
         talk(project, owner, CUTOVER)
     assert section_texts(project, owner)["details"].count("third of March") == 1

@@ -81,7 +81,7 @@ def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session
     assert rendered_bank(project).version == 2
 
 
-def test_forgetting_what_the_bank_never_told_leaves_the_version_alone(entry, project, owner):
+def test_forgetting_text_outside_the_bank_keeps_its_version(entry, project, owner):
     before = rendered_bank(project)
     other = create_session(project, owner)
     [post] = post_messages(other, [draft("Nobody summarised this.", author=owner)])

@@ -61,7 +61,7 @@ def test_expired_messages_go_from_every_layer(project, say):
         assert model.objects.filter(**{f"{column}__icontains": "wren"}).exists()
 
 
-def test_a_digest_of_it_is_written_anew_from_what_is_left(project, say):
+def test_its_digest_is_rewritten_from_the_remaining_sources(project, say):
     project.bank_max_tokens = 50
     project.save()
     at = timezone.now() - timedelta(days=40)
@@ -155,7 +155,7 @@ def test_owners_see_what_would_go_before_they_save(project, client, owner, say):
     assert "after 30 days: 2, after 90 days: 1, after 365 days: 1." in compact(page)
 
 
-def test_members_are_told_how_long_chats_are_kept(project, client, viewer):
+def test_members_see_the_retention_period(project, client, viewer):
     client.force_login(viewer)
     assert "kept forever" in client.get(SETTINGS).content.decode()
     keep(project, 30)

@@ -172,7 +172,7 @@ def test_proposals_from_anothers_private_chat_are_not_listed(client, owner, edit
     assert ask(client, owner, entries=secret.pk, action="approve").status_code == 404
 
 
-def test_first_it_is_told_what_would_change(client, owner, entry, day):
+def test_a_preview_shows_the_changes_first(client, owner, entry, day):
     text = ask(client, owner, entries=entry.pk, action="hide").content.decode()
     assert "<b>1 later summary</b>will be rewritten." in compact(text)
     assert "Text sent to the model, before and after" in text

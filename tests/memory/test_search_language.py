@@ -42,7 +42,7 @@ def test_words_are_found_by_the_stems_of_the_projects_language(german, owner):
     assert recalled_texts(german, owner, "Welches Haus?") == [HOUSES]
 
 
-def test_a_change_has_all_that_was_said_cut_anew(project, owner, api):
+def test_a_changed_language_chunks_all_messages_again(project, owner, api):
     talk(project, owner, HOUSES)
     client = api(owner)
     url = f"/api/v1/projects/{project.slug}/"

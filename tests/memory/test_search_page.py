@@ -28,7 +28,7 @@ def look(client):
     return get
 
 
-def test_it_finds_what_was_said_and_leads_to_it(project, owner, look):
+def test_it_finds_messages_and_links_to_them(project, owner, look):
     session = talk(project, owner, "Something else altogether, about the weather.", CUTOVER)
     page = look(owner, q="When is the cutover?")
     assert f"/projects/billing/chats/{session.pk}/?through=2#m1" in page
@@ -36,7 +36,7 @@ def test_it_finds_what_was_said_and_leads_to_it(project, owner, look):
     assert "Similar words" in page
 
 
-def test_without_words_it_is_what_was_said_last(project, owner, look):
+def test_without_words_it_lists_the_latest_messages(project, owner, look):
     talk(project, owner, CUTOVER)
     assert "third of March" in look(owner)
     assert "Similar words" not in look(owner)
@@ -94,7 +94,7 @@ def test_many_results_take_no_more_queries(project, owner, client, django_assert
         client.get(URL, {"q": "cutover"})
 
 
-def test_summaries_and_facts_are_found_beside_what_was_said(project, owner, look, day, entry):
+def test_summaries_and_facts_are_found_beside_messages(project, owner, look, day, entry):
     from memory import facts
     from memory.recall import indexing
     from projects.models import Membership

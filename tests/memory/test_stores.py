@@ -26,7 +26,7 @@ def test_every_column_of_text_is_planned(model):
 
 
 @pytest.mark.django_db
-def test_postgresql_keeps_no_samples_of_what_is_said():
+def test_postgresql_keeps_no_samples_of_messages():
     sampled = set()
     for store in STORES:
         for model, names in store.texts.items():

@@ -105,7 +105,7 @@ def index_state(name: str = INDEX) -> tuple[int, bool] | None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_when_most_wait_the_index_is_made_anew_around_them(large, owner):
+def test_the_index_is_rebuilt_if_most_vectors_wait(large, owner):
     before = index_state()
     vector_index.add_all(embedders.get())
     assert indexed() == [True] * 3

@@ -33,7 +33,7 @@ def sent(wakes: wakeups.CoalescedWakeup) -> None:
     wakes.timer.join()
 
 
-def test_changes_that_follow_each_other_are_told_together(wakes, woken):
+def test_changes_in_a_row_send_one_task(wakes, woken):
     for _ in range(50):
         wakes()
     assert not woken
@@ -41,7 +41,7 @@ def test_changes_that_follow_each_other_are_told_together(wakes, woken):
     assert len(woken) == 1
 
 
-def test_a_change_after_that_is_told_too(wakes, woken):
+def test_a_change_after_the_task_sends_another_task(wakes, woken):
     for number in (1, 2):
         wakes()
         sent(wakes)

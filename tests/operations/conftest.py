@@ -16,7 +16,7 @@ from tests.receiver import Receiver
 from tests.scripted import ScriptedModel
 from tests.server import Installation, Web, installed, worker
 
-TOLD = {
+BASE_ENVIRONMENT = {
     "STRATA_LOG_LEVEL": "DEBUG",
     "STRATA_LOG_FORMAT": "json",
     "STRATA_SYSTEM_MODEL": "openai-chat:scripted",
@@ -64,7 +64,7 @@ def until(condition, what: str):
 @pytest.fixture(scope="session")
 def strata(tmp_path_factory) -> Iterator[Strata]:
     data_dir: Path = tmp_path_factory.mktemp("strata-operations")
-    environment = TOLD | {"PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
+    environment = BASE_ENVIRONMENT | {"PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
     with (
         ScriptedModel() as model,
         Collector() as collector,

@@ -21,8 +21,9 @@ SPIN = signal.SIGRTMIN
 # The main thread waits for ever, and the other threads go on.
 HANG = signal.SIGRTMIN + 1
 SITECUSTOMIZE = f"""
-import re, signal, time
+import os, re, signal, time
 def spin_for_ever(*_):
+    os.nice(19)  # the other tests need the processor
     re.match("(a+)+$", "a" * 60 + "b")
 signal.signal({int(SPIN)}, spin_for_ever)
 def hang_for_ever(*_):

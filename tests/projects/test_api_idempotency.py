@@ -119,7 +119,7 @@ def requests(project, session, stranger) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["project", "member", "session", "message", "note", "fact"])
-def test_it_is_made_once_and_told_again(api, owner, requests, kind):
+def test_a_repetition_creates_nothing_and_gets_the_same_response(api, owner, requests, kind):
     url, body, model = requests[kind]
     client, before = api(owner), model.objects.count()
     first = client.post(url, body, format="json", **KEY)
@@ -211,7 +211,7 @@ def test_a_crash_leaves_neither_the_thing_nor_the_key(api, owner, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_double_before_the_first_has_committed_is_told_to_wait(api, owner):
+def test_a_repetition_before_the_first_commit_gets_409(api, owner):
     client, other = api(owner), connection.copy()
     use = idempotency.KeyUse.of(owner, None, ONE_KEY, "POST", PROJECTS, {"name": "Data"})
     # As the first would, on another connection.

@@ -27,7 +27,7 @@ def test_a_stranger_sees_none_and_gets_404_for_one(api, stranger, project):
     assert client.delete(ONE).status_code == 404
 
 
-def test_without_a_token_nothing_is_told(client, project):
+def test_without_a_token_it_gets_401(client, project):
     answer = client.get(URL)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
@@ -140,7 +140,7 @@ def test_an_unknown_route_answers_in_json(api, owner):
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not found."})
 
 
-def test_how_memory_settles_is_told_and_no_longer_set(api, owner, project):
+def test_roll_up_settings_are_read_only(api, owner, project):
     client = api(owner)
     merging = {
         "roll_percent": 100,

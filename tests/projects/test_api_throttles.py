@@ -37,7 +37,7 @@ def rate_headers(answer) -> tuple[int, ...]:
     )
 
 
-def test_too_many_are_refused_and_told_when_to_ask_again(api, owner, project, rates):
+def test_too_many_requests_get_429_with_retry_after(api, owner, project, rates):
     rates(reads=(3, 60))
     client = api(owner)
     limits = [rate_headers(client.get(URL)) for _ in range(3)]
@@ -110,14 +110,14 @@ def test_replies_of_a_model_have_a_lower_rate(api, editor, project, rates, scrip
 
 
 @pytest.mark.parametrize("body", ["[]", "{", '"text"', "null", '{"content": "a", "reply": "no!"}'])
-def test_a_body_that_is_wrong_is_told_as_ever(api, editor, project, rates, body):
+def test_a_wrong_body_still_gets_400(api, editor, project, rates, body):
     rates(writes=(100, 60), replies=(100, 60))
     session = Session.objects.create(project=project, creator=editor)
     url = f"/api/v1/sessions/{session.pk}/messages/"
     assert api(editor).post(url, body, content_type="application/json").status_code == 400
 
 
-def test_openais_clients_are_told_in_their_words(api, owner, project, rates):
+def test_openai_clients_get_errors_in_their_format(api, owner, project, rates):
     rates(writes=(10, 60), replies=(1, 60))
     client, url = api(owner), "/v1/chat/completions"
     assert client.post(url, {}, format="json").status_code == 400

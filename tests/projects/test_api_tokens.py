@@ -46,7 +46,7 @@ def test_it_is_shown_once_and_opens_the_api(make, api, owner, project):
     assert payload["token"] not in str(list(Token.objects.values()))
 
 
-def test_it_can_do_as_much_as_the_one_that_made_it_unless_told_otherwise(make, project):
+def test_a_token_can_have_a_project_scopes_and_an_expiry(make, project):
     until = timezone.now() + timedelta(days=3)
     payload = make({}, project=project, scopes=["read", "admin"], expiry=until).json()
     token = Token.objects.get(public_id=payload["id"])
@@ -127,7 +127,7 @@ def test_a_token_may_revoke_itself(api, owner):
     assert client.get(URL).status_code == 401
 
 
-def test_an_answer_told_again_lacks_the_token(api, owner):
+def test_a_repeated_response_lacks_the_token(api, owner):
     client, key = api(owner), {"HTTP_IDEMPOTENCY_KEY": "one"}
     first = client.post(URL, {"name": "Editor"}, format="json", **key).json()
     response = client.post(URL, {"name": "Editor"}, format="json", **key)

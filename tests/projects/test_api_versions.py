@@ -136,7 +136,7 @@ def test_a_condition_that_is_none_is_refused(client, kind, created_id):
     assert client.get(where(created_id)).json() == before
 
 
-def test_the_bank_is_told_once(client, project):
+def test_the_bank_is_rendered_once(client, project):
     url = f"{PROJECT}memory/"
     tag = client.get(url).headers["ETag"]
     assert client.get(url, headers={"If-None-Match": tag}).status_code == 304

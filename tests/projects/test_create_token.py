@@ -55,7 +55,7 @@ def test_an_expired_token_is_refused(create_token, owner):
     assert client.get("/api/v1/projects/").status_code == 401
 
 
-def test_it_makes_the_user_when_told_to(create_token):
+def test_create_adds_a_missing_user(create_token):
     create_token("robot", "--create")
     robot = get_user_model().objects.get(username="robot")
     assert not robot.has_usable_password()

@@ -73,7 +73,7 @@ def test_the_password_is_asked_for_before_a_token_is_made(client, owner):
 
 
 @pytest.mark.parametrize("on", ["page", "api"])
-def test_the_user_is_told_by_mail(olive, owner, api, settings, mailoutbox, on):
+def test_the_user_gets_a_mail(olive, owner, api, settings, mailoutbox, on):
     settings.SENDS_MAIL = settings.ACCOUNT_EMAIL_NOTIFICATIONS = True
     if on == "page":
         olive.post(URL, FORM)
@@ -85,7 +85,7 @@ def test_the_user_is_told_by_mail(olive, owner, api, settings, mailoutbox, on):
     assert "strata_" not in message.body
 
 
-def test_without_mail_nobody_is_told(olive, mailoutbox):
+def test_without_mail_no_message_is_sent(olive, mailoutbox):
     olive.post(URL, FORM)
     assert mailoutbox == []
 

@@ -23,14 +23,14 @@ from tests.sharding.known_queries import KNOWN
 
 pytestmark = pytest.mark.django_db
 
-SAID = "The cutover to the new database is on the third of March."
+MESSAGE = "The cutover to the new database is on the third of March."
 QUESTION = "When is the cutover to the new database?"
 
 
 @pytest.fixture
 def watched(project, owner, scripted, monkeypatch):
     """The project, in which something was said, with the guard over all that is asked from now."""
-    talk(project, owner, SAID)
+    talk(project, owner, MESSAGE)
     monkeypatch.setattr(ForeignKey, "get_extra_restriction", joins.same_project)
     # What was worked out before says nothing of that.
     monkeypatch.setattr(PreparedQuery, "compiled", property(vars(PreparedQuery)["compiled"].func))
@@ -52,7 +52,7 @@ def settle(project) -> cycle.CycleReport:
 
 
 def test_all_that_is_asked_names_the_project(watched, owner):
-    assert [section.text for section in ask(watched, owner)] == [SAID]
+    assert [section.text for section in ask(watched, owner)] == [MESSAGE]
     assert "details" in {section.name for section in build(watched, owner).sections}
     assert settle(watched).summarised == 1
     assert guard.refused == []

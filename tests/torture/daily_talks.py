@@ -27,7 +27,7 @@ Talk = Sequence[Turn]
 PEOPLE = ("Ana", "Ben Adler", "Chiara", "Daniel Osei", "Eva Lindqvist", "Farid")
 PLACES = ("Vienna", "Graz", "Lisbon", "Tampere", "Porto", "Uppsala")
 THINGS = ("cutover", "invoice", "rehearsal", "garden", "migration", "recipe", "interview")
-SAID = (
+TEMPLATES = (
     "I told {person} that the {thing} moves to {day} {month}, see {ticket}.",
     "{person} was in {place} on {day} {month} {year} and liked it a lot!",
     "The {thing} took {number} minutes and {person} paid {number} euros for it.",
@@ -65,7 +65,7 @@ def generate_talks(chance: random.Random, talks: int, turns: int) -> Iterator[Ta
 
 
 def _sentence(chance: random.Random) -> str:
-    return chance.choice(SAID).format(
+    return chance.choice(TEMPLATES).format(
         person=chance.choice(PEOPLE),
         place=chance.choice(PLACES),
         thing=chance.choice(THINGS),

@@ -4,12 +4,12 @@ from collections import defaultdict
 from itertools import pairwise
 
 from memory.models import EntryStatus, Fact, FactSource
-from tests.torture.marking_summariser import NAME, TOLD, words
+from tests.torture.marking_summariser import NAME, SUMMARY_LINE, words
 from tests.torture.memory_acts import Team
 from tests.torture.project_rows import UNSETTLED, Record
 
 
-def rest_on_what_was_said(team: Team) -> None:
+def assert_facts_have_sources(team: Team) -> None:
     """Each on a message that says it and counts, or on somebody's word; of what changes, one is so
     at a time; and none is what was forgotten.
     """
@@ -40,5 +40,7 @@ def are_found_in_every_message(team: Team, record: Record) -> None:
     known = {fact.object for fact in Fact.objects.with_validity()}
     for entry in record.entries:
         if entry.session_id and entry.written_by == NAME and entry.state not in UNSETTLED:
-            mentioned = set() if entry.withheld else words(entry.summary, TOLD)
-            assert mentioned - team.untold <= known, f"{mentioned - known} of {entry} is no fact"
+            mentioned = set() if entry.withheld else words(entry.summary, SUMMARY_LINE)
+            assert mentioned - team.without_fact <= known, (
+                f"{mentioned - known} of {entry} is no fact"
+            )

@@ -33,7 +33,7 @@ from memory.models import (
 from memory.models.entries import set_history_clock
 from memory.moderation import entry_operations
 from projects.core.errors import DomainError
-from tests.torture.marking_summariser import NOTED, SUBJECT, TOLD, bullet, words
+from tests.torture.marking_summariser import NOTE_LINE, SUBJECT, SUMMARY_LINE, bullet, words
 from tests.torture.project_actor import People
 
 MODELS = (
@@ -123,7 +123,7 @@ class Team(People):
         self._forget(ForgetScope(fact=fact.pk, sources=sources), meant)
         self.forgotten_words |= {word for _, pk, word in self.by_hand if pk == fact.pk}
         self.buried |= object_names
-        self.untold |= object_names
+        self.without_fact |= object_names
         containing_entries = self.project.entries.in_layers().filter(pk__in=entries)
         described = [self.ask_for_rewrite(entry) for entry in self.entries(containing_entries)]
         act = f"{self.name(fact)} is forgotten{', with its sources' * sources}"
@@ -169,7 +169,7 @@ class Team(People):
     def edit_fact(self, fact: Fact, by) -> str:
         word = self.word("e")
         description = f"{by} makes {self.name(fact)} {word}"
-        self.untold.add(fact.object)
+        self.without_fact.add(fact.object)
         facts.edit(fact, Statement(SUBJECT, "is", word, fact.valid_from), by)
         Fact.objects.filter(pk=fact.pk).update(recorded_at=self.clock)
         self.by_hand.append((by.pk, fact.pk, word))
@@ -178,7 +178,7 @@ class Team(People):
     def hide_fact(self, fact: Fact) -> str:
         def hide() -> None:
             facts.hide(fact, self.olive)
-            self.untold.add(fact.object)
+            self.without_fact.add(fact.object)
 
         return self._moderate(fact, hide, "hide or reject")
 
@@ -204,8 +204,8 @@ class Team(People):
 
     def edit_entry(self, entry: Entry, by) -> str:
         word = self.word("e")
-        kept_words = words(entry.summary, TOLD)
-        line = TOLD if entry.granularity == Granularity.CONVERSATION else NOTED
+        kept_words = words(entry.summary, SUMMARY_LINE)
+        line = SUMMARY_LINE if entry.granularity == Granularity.CONVERSATION else NOTE_LINE
         text = bullet(line, {word, *kept_words})
 
         def change() -> None:
@@ -219,7 +219,7 @@ class Team(People):
 
         def redact() -> None:
             entry_operations.redact(entry, passage, self.olive)
-            self.untold.add(passage)
+            self.without_fact.add(passage)
 
         return self._moderate(entry, redact, f"redact {passage}")
 

@@ -17,11 +17,18 @@ from memory.models import Activity, EntryState, EntryStatus, Ladder, ReviewReaso
 from memory.moderation.entry_operations import OUTSIDE_LAYERS
 from projects.core import token_counting
 from tests.torture import facts
-from tests.torture.marking_summariser import KNEW, NAME, NOTED, TOLD, WORD, words
+from tests.torture.marking_summariser import (
+    NAME,
+    NOTE_LINE,
+    PREVIOUS_LINE,
+    SUMMARY_LINE,
+    WORD,
+    words,
+)
 from tests.torture.memory_acts import Team
 from tests.torture.project_rows import UNSETTLED, Record, words_in
 
-LINES = (TOLD, KNEW, NOTED)
+LINES = (SUMMARY_LINE, PREVIOUS_LINE, NOTE_LINE)
 # Why somebody is to decide, and not only to look at what the text says.
 DECISIONS = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED, ReviewReason.SOURCES)
 
@@ -45,7 +52,7 @@ class Promises:
         self.the_bank_holds(record)
         self.nothing_is_shown_that_should_not_be(record)
         self.nobody_is_passed_over(record)
-        facts.rest_on_what_was_said(self.team)
+        facts.assert_facts_have_sources(self.team)
         self.what_is_forgotten_is_nowhere()
         self.the_past_tells_nothing_new(record)
         self.no_work_failed(record)
@@ -136,7 +143,7 @@ class Promises:
         """
         text = record.bank.text
         for label, forbidden in self._unshown(record).items():
-            shown_words = words(text, TOLD) & forbidden
+            shown_words = words(text, SUMMARY_LINE) & forbidden
             assert not shown_words, f"{label}, and shown: {shown_words}"
         lines = (line for line in text.splitlines() if line.startswith(LINES))
         texts = [
@@ -155,12 +162,13 @@ class Promises:
                 message for message in own if message.session.deleted_at
             ),
             "hidden": words_in(
-                (o.summary for o in session_entries if o.state == EntryStatus.HIDDEN), TOLD
+                (o.summary for o in session_entries if o.state == EntryStatus.HIDDEN), SUMMARY_LINE
             ),
             "proposed": words_in(
-                (o.summary for o in session_entries if o.state == EntryStatus.PROPOSED), TOLD
+                (o.summary for o in session_entries if o.state == EntryStatus.PROPOSED),
+                SUMMARY_LINE,
             ),
-            "withheld": words_in((o.summary for o in session_entries if o.withheld), TOLD),
+            "withheld": words_in((o.summary for o in session_entries if o.withheld), SUMMARY_LINE),
         }
 
     def nobody_is_passed_over(self, record: Record) -> None:
@@ -204,7 +212,7 @@ class Promises:
             assert token_counting.count(bank.text) <= self.project.bank_max_tokens
             assert not words(bank.text) & self.team.forgotten_words, f"shown as of {moment}"
             for label, forbidden in unshown.items():
-                shown_words = words(bank.text, TOLD) & forbidden
+                shown_words = words(bank.text, SUMMARY_LINE) & forbidden
                 assert not shown_words, f"{label}, and shown as of {moment}: {shown_words}"
             mentioned_words = {word for line in LINES for word in words(bank.text, line)}
             assert mentioned_words <= self.candidates[moment], (
@@ -262,13 +270,13 @@ class Promises:
                 assert entry.message_count == sum(child.message_count for child in below) > 0
                 assert entry.first_source_at == min(child.first_source_at for child in below)
                 assert entry.last_source_at == max(child.last_source_at for child in below)
-                source_words = words_in((child.summary for child in below), TOLD)
+                source_words = words_in((child.summary for child in below), SUMMARY_LINE)
             if entry.written_by == NAME:
-                mentioned_words = words(entry.summary, TOLD)
+                mentioned_words = words(entry.summary, SUMMARY_LINE)
                 assert mentioned_words == source_words, (
                     f"{entry} tells {mentioned_words} of {source_words}"
                 )
-                assert words(entry.note) <= words(entry.summary, NOTED)
+                assert words(entry.note) <= words(entry.summary, NOTE_LINE)
 
 
 def _everywhere() -> str:

@@ -35,7 +35,7 @@ def migrate() -> Any:
     return executor.loader.project_state(MIGRATIONS).apps
 
 
-def said(talk: int, place: int) -> str:
+def message_text(talk: int, place: int) -> str:
     """What the message at a place of a talk says; no two say the same."""
     topics = ("cutover", "invoice", "rehearsal", "migration", "interview", "harvest", "audit")
     topic = topics[(talk + place) % len(topics)]
@@ -103,7 +103,7 @@ class Builder:
                 seq=place,
                 role="user",
                 author_name=("Ana", "Ben")[place % 2],
-                text=said(number, place),
+                text=message_text(number, place),
                 tokens=20,
                 created_at=at,
             )
@@ -199,7 +199,7 @@ class OldProcess:
             )
 
     def _add(self, project: UUID, number: int) -> None:
-        session, entry, text = uuid4(), uuid4(), said(1_000_000 + number, 1)
+        session, entry, text = uuid4(), uuid4(), message_text(1_000_000 + number, 1)
         at = END - timedelta(minutes=1)
         with self.connection.transaction():
             self.connection.execute(

@@ -22,7 +22,7 @@ from tests.torture.marking_summariser import HOSTILE, number_in, words
 # Ahead of the real clock, which some acts write down. ISO week 53 and a change of the clock follow.
 START = datetime(2043, 12, 14, 9, tzinfo=UTC)
 # Of what is said, beside its word: enough for a phrase that a receipt looks for.
-SAID = "so that {} is what was said here"
+MESSAGE_TEMPLATE = "so that {} is what was said here"
 
 
 class People:
@@ -41,7 +41,7 @@ class People:
         # What was written into entries and facts by hand: who wrote which word into which.
         self.by_hand: list[tuple[int, UUID, str]] = []
         # Words that need be no facts, as somebody decided; and those that may be none any more.
-        self.untold: set[str] = set()
+        self.without_fact: set[str] = set()
         self.buried: set[str] = set()
         # Entries on which somebody decided since it was last asked.
         self.decided: set[UUID] = set()
@@ -129,7 +129,7 @@ class People:
         drafts = []
         for place in range(count):
             author = (self.olive, self.edgar)[place // 2 % 2]
-            text = ". ".join(filter(None, (SAID.format(self.word()), also)))
+            text = ". ".join(filter(None, (MESSAGE_TEMPLATE.format(self.word()), also)))
             self.clock += timedelta(minutes=1)
             author_fields = {"role": "assistant"} if place % 2 else {"author": author}
             drafts.append(draft(text, created_at=self.clock, **author_fields))
@@ -151,7 +151,7 @@ class People:
         Message.objects.filter(pk=reply.pk).update(created_at=self.clock)
 
     def answer(self, reply: Message, status: str) -> str:
-        text = SAID.format(self.word()) if status != "failed" else ""
+        text = MESSAGE_TEMPLATE.format(self.word()) if status != "failed" else ""
         finalise(reply, text, status, {})
         if not reply.remembered:
             self.unremembered |= words(text)
@@ -162,7 +162,7 @@ class People:
         return "; ".join(self.answer(reply, "complete") for reply in replies)
 
     def edit(self, message: Message) -> str:
-        text = SAID.format(self.word())
+        text = MESSAGE_TEMPLATE.format(self.word())
         before = self.name(message)
         edited = edits.edit(message, text, self.olive)
         if not edited.remembered:
@@ -182,7 +182,7 @@ class People:
         return f"{self.name(reply)} is answered again; {self.answer(second_reply, 'complete')}"
 
     def rerun(self, message: Message) -> str:
-        text = SAID.format(self.word())
+        text = MESSAGE_TEMPLATE.format(self.word())
         question, reply = edits.rerun(message, text, self.olive)
         for item in (question, reply):
             self._at_the_clock(item)

@@ -22,7 +22,7 @@ AT_ONCE = 100
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """What one of many was answered: the status, and the ids of what was made."""
 
     status: int
@@ -76,7 +76,7 @@ class Wish:
     key: str
     token: str
 
-    def send(self, web: Web) -> Told:
+    def send(self, web: Web) -> Outcome:
         headers = {
             "Authorization": f"Bearer {self.token}",
             "Accept": self.accept,
@@ -87,14 +87,14 @@ class Wish:
         http_request = Request(f"{web.url}/api/v1/{self.path}", body, headers, method="POST")
         try:
             with urlopen(http_request, timeout=120) as answer:
-                return Told(answer.status, ids_in(self.accept, answer.read().decode()))
+                return Outcome(answer.status, ids_in(self.accept, answer.read().decode()))
         except HTTPError as error:
             body_text = error.read().decode()
             assert error.code == 409 and error.headers["Retry-After"] == "1", body_text
-            return Told(409)
+            return Outcome(409)
 
 
-def all_at_once(webs: list[Web], wish: Wish) -> list[Told]:
+def all_at_once(webs: list[Web], wish: Wish) -> list[Outcome]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(wish.send, [webs[number % len(webs)] for number in range(AT_ONCE)]))
 

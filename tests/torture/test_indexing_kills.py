@@ -23,7 +23,7 @@ from tests.torture.test_memory_kills import wait_until_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TOLD = (
+MESSAGE_TEMPLATE = (
     "Build {} of the importer took {} minutes, which is {} more than the one before it, and the "
     "team that owns it wants to know by Friday whether the cache is to blame."
 )
@@ -46,7 +46,7 @@ class Talk:
     def say(self, session: Session) -> None:
         drafts = [
             draft(
-                TOLD.format(next(self.numbers), self.chance.randrange(90), place),
+                MESSAGE_TEMPLATE.format(next(self.numbers), self.chance.randrange(90), place),
                 role=self.chance.choice((Role.USER, Role.ASSISTANT)),
             )
             for place in range(self.chance.randint(1, 8))
@@ -133,7 +133,7 @@ def test_indexing_may_die_anywhere(killer, chance, scale, tally):
     check(stored_chunks)
 
 
-def test_embedding_anew_may_die_anywhere(killer, chance, scale, monkeypatch):
+def test_embedding_again_may_die_anywhere(killer, chance, scale, monkeypatch):
     talk = Talk(chance)
     talk.begin(scale(120, 25))
     reindexing.index_until_done(None)

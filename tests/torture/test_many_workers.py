@@ -26,9 +26,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BEATS, WORKERS = 3, 4
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 STEP = timedelta(hours=12)
-TOLD = "The deploy took {} minutes, the rollback {} and its owner is team {} of plan {}."
+MESSAGE_TEMPLATE = (
+    "The deploy took {} minutes, the rollback {} and its owner is team {} of plan {}."
+)
 
-SAID = (
+SUMMARY_TEMPLATE = (
     "- Summary of {} messages about deploys, rollbacks and their owners, with all that was agreed "
     "on the minutes that each of them takes."
 )
@@ -54,7 +56,7 @@ def go_on(project: Project, user, now: datetime, chance: random.Random, number: 
 
 def say(session: Session, at: datetime, chance: random.Random) -> None:
     numbers = [chance.randrange(99) for _ in range(4)]
-    post_messages(session, [draft(TOLD.format(*numbers), created_at=at)])
+    post_messages(session, [draft(MESSAGE_TEMPLATE.format(*numbers), created_at=at)])
     Session.objects.filter(pk=session.pk).update(last_activity_at=at)
 
 
@@ -65,14 +67,14 @@ def model(scripted):
     Not in which order, nor beside what: that hangs on who comes first.
     """
     scripted.default = lambda request: Answer(
-        SAID.format(number_in(request["messages"][1]["content"]))
+        SUMMARY_TEMPLATE.format(number_in(request["messages"][1]["content"]))
     )
     return scripted
 
 
 def number_in(mentions: str) -> int:
     counts = COUNTED.findall(mentions)
-    return mentions.count(TOLD.partition("{")[0]) or sum(map(int, counts))
+    return mentions.count(MESSAGE_TEMPLATE.partition("{")[0]) or sum(map(int, counts))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 # Seconds that a megabyte may take, of which the model server needs most.
 LONGEST = 20
-SAID = "The cutover is on 3 March and the platform team owns it."
+MESSAGE = "The cutover is on 3 March and the platform team owns it."
 GOOD = "- The cutover is on 3 March; the platform team owns it."
 CHILDREN = [f"- Notes on part {part} of the build. " + "It was talked over. " * 20 for part in "ab"]
 DIGEST = "- Both parts of the build were talked over."
@@ -97,7 +97,7 @@ def check_books(fault: Fault, project, kind: str) -> None:
 def test_a_conversation_outlives_every_fault(fault, project, owner, scripted, scale, tally):
     for _ in range(scale(50, 2)):
         session = Session.objects.create(project=project, creator=owner, title="Cutover")
-        post_messages(session, [draft(SAID)])
+        post_messages(session, [draft(MESSAGE)])
         begun = time.monotonic()
         assert summarise(session.pk, later()) is None
         assert time.monotonic() - begun < LONGEST
@@ -150,7 +150,7 @@ def test_instructions_as_the_answer_wait_for_review(small, owner, scripted, scal
     for _ in range(scale(50, 2)):
         Entry.objects.all().delete()
         session = Session.objects.create(project=small, creator=owner, title="Cutover")
-        post_messages(session, [draft(SAID)])
+        post_messages(session, [draft(MESSAGE)])
         entry = summarise(session.pk, later())
         children = [remember(small, owner, summary) for summary in CHILDREN]
         digests.update_layers(small.pk, NOW)
@@ -181,7 +181,7 @@ def test_a_usable_answer_is_used(project, owner, scripted, scale, answer, expect
     scripted.default = answer
     for _ in range(scale(50, 2)):
         session = Session.objects.create(project=project, creator=owner, title="Cutover")
-        post_messages(session, [draft(SAID)])
+        post_messages(session, [draft(MESSAGE)])
         entry = summarise(session.pk, later())
         assert entry.state == EntryStatus.LIVE
         assert expected in (None, entry.summary)

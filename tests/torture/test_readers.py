@@ -27,7 +27,7 @@ PAGES = ("", "overview/", "memory/", "memory/facts/", "search/?q=cutover")
 # Seconds between two pages.
 PAUSE = 0.2
 # Said before in each chat.
-SAID = 20
+MESSAGE_COUNT = 20
 
 
 class Watch(Thread):
@@ -96,7 +96,7 @@ def chats(api: Api, number: int) -> list[str]:
     session_ids = []
     for _ in range(number):
         session = api.call("POST", f"projects/{slug}/sessions/", {"title": "Builds"})["id"]
-        for message_number in range(SAID):
+        for message_number in range(MESSAGE_COUNT):
             content = f"Build {message_number} takes {message_number} minutes."
             path = f"sessions/{session}/messages/"
             api.call("POST", path, {"content": content, "reply": False})

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.django_db
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TOPICS = ("the salary round", "the merger", "the layoffs", "the audit", "the lawsuit")
-TOLD = "About {topic}: {name} was told that {topic} is settled, and the code word is canary{n}x."
+MESSAGE_TEMPLATE = (
+    "About {topic}: {name} was told that {topic} is settled, and the code word is canary{n}x."
+)
 CANARY = re.compile(r"canary(\d+)x")
 
 
@@ -86,7 +88,9 @@ class Team:
         for place in range(6):
             author, number = self.chance.choice(others), next(numbers)
             is_reply = place % 2 == 1 and not session.is_notes
-            text = TOLD.format(topic=self.chance.choice(TOPICS), name=user.username, n=number)
+            text = MESSAGE_TEMPLATE.format(
+                topic=self.chance.choice(TOPICS), name=user.username, n=number
+            )
             drafts.append(
                 draft(
                     text,
@@ -185,7 +189,7 @@ def question(team: Team, chance) -> dict[str, Any]:
 
 
 def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
-    told_count = 0
+    shown_count = 0
     for _ in range(scale(1_000, 40)):
         project = chance.choice(team.projects)
         user = chance.choice(team.members(project))
@@ -202,10 +206,10 @@ def test_no_prompt_recalls_what_is_anothers(team, chance, scale, tally):
             canaries_found = canaries(sections["details"].messages[0].text)
         shared_only = visibility == Visibility.PROJECT
         assert canaries_found <= team.readable(project, user, shared_only)
-        told_count += len(canaries_found)
+        shown_count += len(canaries_found)
         session.delete()
-    assert told_count > 10
-    tally("excerpts in prompts", told_count)
+    assert shown_count > 10
+    tally("excerpts in prompts", shown_count)
 
 
 def test_a_reader_of_everything_would_be_noticed(team, chance, monkeypatch):

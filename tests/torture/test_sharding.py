@@ -7,7 +7,7 @@ import sys
 from tests.server import ROOT
 
 SHORT = (
-    "tests/memory/test_conversations.py::test_an_entry_covers_what_was_said",
+    "tests/memory/test_conversations.py::test_an_entry_covers_the_messages",
     "tests/memory/test_conversations.py::test_an_idle_session_is_due_and_a_fresh_one_is_not",
     "tests/memory/test_conversations.py::test_only_one_worker_holds_a_session",
     "tests/memory/test_conversations.py::test_a_worker_that_was_overtaken_commits_nothing",

@@ -110,7 +110,7 @@ class Reader:
     def write(self, number: int) -> None:
         project = self.projects[number % len(self.projects)]
         session = Session.objects.create(project=project, title="New", created_at=END)
-        text = old_version.said(2_000_000 + number, 1)
+        text = old_version.message_text(2_000_000 + number, 1)
         post_messages(session, [draft(text, author_name="Eva", created_at=END)])
         Session.objects.filter(pk=session.pk).update(last_activity_at=END)
 

@@ -53,7 +53,7 @@ def people(number: int) -> list:
     return [users.create_user(f"writer{index}") for index in range(number)]
 
 
-def test_an_edit_wins_or_is_told_and_none_is_lost(crew, session, scale, tally, chance):
+def test_an_edit_succeeds_or_gets_412_and_none_is_lost(crew, session, scale, tally, chance):
     processes, edits = scale(50, 5), scale(200, 40)
     post_messages(session, [draft(f"Message {number}") for number in range(MESSAGES)])
     people(processes)

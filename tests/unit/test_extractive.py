@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from memory.layers.lines import as_text
 from memory.layers.model_calls import CallRecorder
-from memory.layers.summarising import extractive
-from memory.layers.summarising.base import DigestChild
+from memory.layers.summarising import DigestChild, extractive
 from memory.layers.summarising.extractive import ExtractiveSummariser
 from memory.layers.summarising.transcript import TranscriptLine, count_words
 from memory.leases import Lease
@@ -67,21 +66,21 @@ def test_a_long_conversation_has_more_lines_and_sixteen_at_most():
         assert len(lines) == count
 
 
-def test_an_assistants_babble_does_not_displace_what_a_person_said():
+def test_long_answers_do_not_displace_the_sentences_of_people():
     babble = ("Bot", "On 3 May 2024 Acme Corp. paid $12,000 to Globex for AB-12 in Vienna. " * 20)
     assert conversation(talk(babble, ("Ana", "My favourite colour is teal."), babble)) == (
         "- Ana: “My favourite colour is teal.”"
     )
 
 
-def test_the_assistant_is_quoted_where_nobody_else_said_anything():
+def test_the_assistant_is_quoted_if_no_person_wrote():
     summary = conversation(talk(("Ana", "hi"), ("Bot", "The cutover is on 3 March at 22:00 UTC.")))
     assert summary == "- Bot: “The cutover is on 3 March at 22:00 UTC.”"
 
 
 def test_a_line_has_its_message_and_its_day():
-    said = TranscriptLine("Ana", "The cutover is on 3 March.", NOON, id=UUID(int=7))
-    [line] = extractive.conversation([said])
+    source = TranscriptLine("Ana", "The cutover is on 3 March.", NOON, id=UUID(int=7))
+    [line] = extractive.conversation([source])
     assert (line.sources, line.day, line.speaker) == ((UUID(int=7),), NOON.date(), "Ana")
     assert line.score > 1
 
@@ -96,7 +95,7 @@ def test_a_greeting_alone_is_still_remembered():
 
 
 @pytest.mark.parametrize("text", ["", " \n", "…", "```\n```", "| a |", "#", "\u200d"])
-def test_something_is_said_of_any_line(text):
+def test_any_line_gives_a_summary(text):
     assert conversation(talk(("Ana", text))).startswith("- Ana: “")
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers.filling import Source, fill
-from memory.layers.lines import Line
-from memory.layers.roll_up import LineIndex
+from memory.layers.lines import Line, LineIndex
 
 NEWEST = date(2026, 11, 21)
 HEADING_COST = 3

@@ -4,7 +4,7 @@ import pytest
 
 from memory.facts.grounding import is_grounded
 
-SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are sent weekly."]
+EVIDENCE = ["Ana", "The platform team owns billing since 3 March 2026, invoices are sent weekly."]
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,14 @@ SAID = ["Ana", "The platform team owns billing since 3 March 2026, invoices are 
     ],
 )
 def test_a_statement_is_grounded_in_any_inflection(words):
-    assert is_grounded(words, SAID)
+    assert is_grounded(words, EVIDENCE)
 
 
 @pytest.mark.parametrize(
     "words", ["payments team", "30 March", "202", "bill gates", "in", "", "…", "the platform guild"]
 )
 def test_an_invented_statement_is_not_grounded(words):
-    assert not is_grounded(words, SAID)
+    assert not is_grounded(words, EVIDENCE)
 
 
 def test_scripts_without_spaces_are_looked_through():

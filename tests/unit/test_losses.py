@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.layers import losses
-from memory.layers.entities import Entity, find_entities
-from memory.layers.entities.kinds import EntityKind
+from memory.layers.entities import Entity, EntityKind, find_entities
 from memory.layers.losses import audit
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.prompt.lookalikes import BRACKETS, INVISIBLE, LEET, LETTERS, SLASHES
-from memory.prompt.quoting import TAGS, quote
+from memory.prompt.quoting import BRACKETS, INVISIBLE, LEET, LETTERS, SLASHES, TAGS, quote
 
 DISGUISES = [
     "</memory>",

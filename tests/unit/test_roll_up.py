@@ -3,8 +3,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.layers.lines import Line
-from memory.layers.roll_up import LineIndex, roll_up
+from memory.layers.lines import Line, LineIndex, roll_up
 
 MONDAY = date(2026, 11, 2)
 

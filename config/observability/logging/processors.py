@@ -38,8 +38,8 @@ TRUSTED_LOGGERS = (
 # Errors whose message is written by Strata.
 OWN_ERRORS = {
     "chat.providers.base.ProviderError",
-    "memory.layers.summarising.base.UnusableSummaryError",
-    "memory.recall.embedders.base.EmbedderError",
+    "memory.layers.summarising.UnusableSummaryError",
+    "memory.recall.embedders.EmbedderError",
     "projects.core.outbound_http.OutboundError",
 }
 # Errors whose message contains only types, attributes and modules.

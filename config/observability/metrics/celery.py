@@ -15,7 +15,7 @@ TASKS = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_200),
 )
 FAILURES = Counter("strata_failures", "Warnings and errors in the log, by event name.", ["event"])
-# The maximum number of values of the label. Event names are literals in the code, far fewer.
+# The maximum number of values of the label. The code has far fewer event names.
 MAX_EVENTS = 100
 EVENT_NAME = re.compile(r"[a-z]{1,40}(?:_[a-z]{1,40}){1,9}")
 # Events that count as failures although they are below WARNING: the receiver failed, not Strata.

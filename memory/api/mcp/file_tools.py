@@ -27,6 +27,9 @@ FileId = Annotated[UUID, Field(description="The id of a file, as search_files re
 PageRanges = Annotated[
     str, Field(max_length=200, description="Pages such as 3 or 3-5. Empty: the first ones.")
 ]
+PassageNumber = Annotated[
+    int, Field(ge=1, le=2**31 - 1, description="The number of the first passage to return.")
+]
 MAX_PAGES = 10
 
 
@@ -67,6 +70,9 @@ class FilePages(BaseModel):
     name: str
     page_count: int
     pages: list[FileText]
+    next_passage: int | None = Field(
+        description="The passage that follows, for the argument passage; null at the end."
+    )
 
 
 @tool("Add a file", "write", is_idempotent=True)
@@ -112,20 +118,21 @@ def search_files(caller: Caller, query: Query, limit: ResultLimit = 10) -> FileS
 
 
 @tool("Read a file", "read")
-def read_file(caller: Caller, file_id: FileId, pages: PageRanges = "") -> FilePages:
+def read_file(
+    caller: Caller, file_id: FileId, pages: PageRanges = "", passage: PassageNumber = 1
+) -> FilePages:
     """Return pages of a file word for word, at most ten; in a file without pages, its sections."""
     document = access.file_for_reading(caller.user, caller.project, file_id)
     revision = access.readable(document)
     if revision is None:
         raise NotFoundError("This file has not been read yet, or could not be read.")
+    found = access.pages_of(revision, pages, MAX_PAGES, passage)
     return FilePages(
         file_id=document.pk,
         name=document.name,
         page_count=revision.page_count,
-        pages=[
-            FileText(page=page.page, label=page.label, text=page.text)
-            for page in access.pages_of(revision, pages, MAX_PAGES)
-        ],
+        pages=[FileText(page=it.page, label=it.label, text=it.text) for it in found],
+        next_passage=access.next_passage(revision, found),
     )
 
 

@@ -42,7 +42,6 @@ from memory.api.mcp.schemas import (
 )
 from memory.facts import facts_for
 from memory.forgetting import service
-from memory.forgetting.permissions import may_forget
 from memory.models import Entry, Fact, ModerationReason, SourceType
 from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
 from memory.permissions import entries_for, objection_of
@@ -308,7 +307,7 @@ def forget(caller: Caller, memory_id: MemoryId) -> ForgottenMemory:
     # ForgetScope has a field for each of the three models.
     named: dict[str, Any] = {str(row._meta.model_name): row.pk}
     scope = service.ForgetScope(**named)
-    if not may_forget(caller.member, scope):
+    if not scope.is_permitted_to(caller.member):
         raise NotAllowedError("Only owners of the project may forget this.")
     receipt = service.forget(caller.project, scope, caller.user, ModerationReason.OTHER)
     return ForgottenMemory(

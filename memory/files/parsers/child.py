@@ -28,6 +28,8 @@ PARSERS = {
     "text": "plain_text",
     "code": "plain_text",
 }
+# The code of libxml2 for a lack of memory, XML_ERR_NO_MEMORY.
+LIBXML_NO_MEMORY = 2
 # The number of digits of the length, which is printed first to detect output that was cut off.
 LENGTH_DIGITS = 12
 
@@ -46,8 +48,9 @@ def main() -> None:
         result = _failure("out_of_memory" if isinstance(error, MemoryError) else "damaged")
     # For damaged files, libraries raise exceptions of any type.
     except Exception as error:
-        # libxml2 has no separate exception for a lack of memory.
-        out_of_memory = "memory" in str(error).lower()
+        # libxml2 has no separate exception for a lack of memory, and not always a text.
+        code = getattr(error, "code", None)
+        out_of_memory = code == LIBXML_NO_MEMORY or "memory" in str(error).lower()
         result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])
     sys.stdout.buffer.write(f"{len(result):0{LENGTH_DIGITS}d}".encode() + result)
     sys.stdout.flush()

@@ -19,7 +19,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
     message = cast(EmailMessage, message_from_binary_file(file, policy=policy.default))
     parts = list(_parts(message))
     if len(parts) > MAX_PARTS:
-        raise ParsingError("damaged")
+        raise ParsingError("too_many_parts")
     return Parsed(list(_sections(message, ())), title=_header(message, "Subject"))
 
 
@@ -82,8 +82,10 @@ def _text(part: EmailMessage) -> str:
     try:
         sections = html.sections(html.tree(data))
         return "\n\n".join("\n".join(filter(None, (*it.headings[-1:], it.text))) for it in sections)
-    except ParsingError:
-        return ""
+    except ParsingError as error:
+        if error.code == "no_text":
+            return ""
+        raise
 
 
 def _header(message: Message, name: str) -> str:

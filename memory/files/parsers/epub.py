@@ -45,9 +45,13 @@ def _sections(archive: ZipFile, package: etree._Element, folder: str) -> Iterato
         path = _path(folder, href or "")
         try:
             root = html.tree(read_part(archive, path))
-        except (KeyError, ParsingError):
+        except KeyError:
             # If a chapter is missing or empty, only that chapter is left out.
             continue
+        except ParsingError as error:
+            if error.code == "no_text":
+                continue
+            raise
         for section in html.sections(root):
             headings = section.headings or tuple(filter(None, [titles.get(path, "")]))
             yield replace(section, headings=headings)

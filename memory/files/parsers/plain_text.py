@@ -18,7 +18,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 # The number of bytes that are examined to detect UTF-16 without a byte order mark.
 _SAMPLE_BYTES = 4096
-# At most one in this number of bytes of non-ASCII characters may be invalid in UTF-8.
+# Text is read as UTF-8 if fewer than one in this number of its non-ASCII bytes are invalid.
 MAX_DAMAGED_PART = 20
 
 

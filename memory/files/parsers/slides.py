@@ -28,7 +28,7 @@ BUBBLE_SIZE = qn("c:bubbleSize")
 DIGITS = 12
 EPOCH = date(1899, 12, 30)
 MAX_DAY = 200_000
-# What is no placeholder in the format of a number: a condition or colour, and literal text.
+# The parts of a number format that do not stand for digits: conditions, colours, literal text.
 _LITERAL = re.compile(r'\[[^\[\]]*\]|"[^"]*"|\\.')
 
 
@@ -65,8 +65,8 @@ def _section(number: int, slide: Slide) -> Section:
 def _shapes(element: Any) -> Iterator[Any]:
     """Yield the elements of the shapes, including shapes in groups.
 
-    Of a shape in several forms for newer and older programs, such as one with a formula, the first
-    is used.
+    A shape may be stored in several forms, for newer and older programs, for example a formula. The
+    first form is used.
     """
     for child in element:
         if child.tag in GROUPS:
@@ -109,7 +109,7 @@ def _chart_lines(chart: Any) -> Iterator[str]:
         for series in plot.iterfind(qn("c:ser")):
             data = {child.tag: child for child in series}
             own = next((_points(data[tag]) for tag in CATEGORIES if tag in data), {})
-            # The x values of scatter charts may be others for each series.
+            # Each series of a scatter chart may have x values of its own.
             if columns and own != categories:
                 yield from _table(categories, names, columns)
                 names, columns = [], []
@@ -164,7 +164,7 @@ def _points(element: Any) -> dict[int, str]:
 
 
 def _value(text: str, code: str | None) -> str:
-    """Return a stored value as text. A number has the code of its format, other text none."""
+    """Return a stored value as text. `code` is the format of a number, and None for other text."""
     try:
         number = float(text if code is not None else "")
     except ValueError:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 BLOCK_CHARS = 1_500
 # The maximum length of a header row that is repeated.
 MAX_HEADER_CHARS = 500
-MAX_CELL_CHARS = 20_000
 # The number of first rows that are searched for the header row. A title and notes may be above it.
 HEADER_WITHIN_ROWS = 5
 
@@ -39,7 +38,7 @@ def table_blocks(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def row_text(row: Sequence[str]) -> str:
     """Return the row as a line; empty if all its cells are empty."""
-    cells = [" ".join(cell[:MAX_CELL_CHARS].split()).replace(" | ", " / ") for cell in row]
+    cells = [" ".join(cell.split()).replace(" | ", " / ") for cell in row]
     while cells and not cells[-1]:
         cells.pop()
     return " | ".join(cells)

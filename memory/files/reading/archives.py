@@ -8,13 +8,27 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from chat.importers.base import ImportRejectedError
-from chat.importers.zip_files import check_files, is_visible, open_member, open_zip
-from memory.files.reading.errors import UnreadableFileError
+from chat.importers.zip_files import (
+    TooManyFilesError,
+    check_files,
+    check_unlocked,
+    is_visible,
+    open_member,
+    open_zip,
+)
+from memory.files.reading.errors import UnreadableFileError, unreadable
+from memory.files.reading.limits import DEFAULT
 
 MAX_ARCHIVE_FILES = 10_000
 # Suffixes of the parts of a document that parsers read. Other parts, such as images, are not
 # limited.
 READ_PARTS = (".xml", ".rels", ".opf", ".xhtml", ".html", ".htm", ".ncx")
+# The reasons for files that cannot be unpacked, by the code of the error.
+_REASONS = {
+    "encrypted": "encrypted",
+    "unsupported": "compression",
+    "too_large": "unpacked_too_large",
+}
 
 
 @contextmanager
@@ -27,10 +41,11 @@ def open_package(path: Path) -> Iterator[ZipFile]:
 
 
 def check_package(path: Path) -> None:
-    """Raise `UnreadableFileError` if a document that is a zip file would unpack to more than the
-    limits.
+    """Raise `UnreadableFileError` if a document that is a zip file is encrypted, or would unpack to
+    more than the limits.
     """
     with open_package(path) as archive:
+        check_unlocked(archive.infolist())
         check_files([it for it in archive.infolist() if it.filename.lower().endswith(READ_PARTS)])
 
 
@@ -44,7 +59,7 @@ def expand_archive(path: Path) -> Iterator[tuple[str, Path]]:
     with open_package(path) as archive, tempfile.TemporaryDirectory() as folder:
         files = [info for info in archive.infolist() if is_visible(info)]
         if len(files) > MAX_ARCHIVE_FILES:
-            raise ImportRejectedError("It contains too many files.", code="too_large")
+            raise TooManyFilesError
         check_files(files)
         for info in files:
             unpacked = Path(folder) / "file"
@@ -58,4 +73,6 @@ def _zip_errors() -> Iterator[None]:
     try:
         yield
     except ImportRejectedError as error:
-        raise UnreadableFileError(error.message, code=error.code) from error
+        too_many = isinstance(error, TooManyFilesError)
+        reason = "too_many_files" if too_many else _REASONS.get(error.code, "damaged")
+        raise unreadable(reason, DEFAULT) from error

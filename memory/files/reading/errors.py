@@ -24,8 +24,13 @@ MESSAGES: dict[str, StrOrPromise] = {
     "encrypted": _("The file is protected by a password. Add a version without a password."),
     "damaged": UnreadableFileError.default_message,
     "too_large": _("The file is too large. The limit is {megabytes} MB."),
+    "too_many_files": _("The archive contains too many files."),
+    "compression": _("The compression method is not supported: use deflate."),
+    "unpacked_too_large": _("The file would be too large when it is unpacked."),
     "too_much_text": _("The file contains too much text. The limit is {characters} characters."),
     "too_many_pages": _("The file has too many pages. The limit is {pages} pages."),
+    "too_many_parts": _("The email has too many parts to read."),
+    "too_deep": _("The elements of the file are nested too deeply to read."),
     "no_text": _("The file contains no text."),
     "scanned": _("The pages are images without text. Add a version with recognised text."),
     "no_page": _("The file does not have this page."),
@@ -37,9 +42,16 @@ MESSAGES: dict[str, StrOrPromise] = {
     "recognised": _("The text was recognised in the images of the pages."),
     "first_pages": _("Only the first {count} pages were read."),
     "empty_pages": _("Pages without text: {count}."),
+    "left_out_sheets": _("Sheets that were left out: {count}."),
 }
 # The codes of reasons that share a code with another reason.
-_CODES = {"too_much_text": "too_large", "scanned": "no_text"}
+_CODES = {
+    "too_much_text": "too_large",
+    "unpacked_too_large": "too_large",
+    "too_many_files": "too_large",
+    "compression": "unsupported",
+    "scanned": "no_text",
+}
 
 
 def unreadable(reason: str, limits: ReadingLimits) -> UnreadableFileError:

@@ -32,7 +32,7 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 # The maximum size of the output per character of text, including JSON escapes and labels.
 MAX_OUTPUT_BYTES_PER_CHAR = 4
 # If a process dies while it uses at least this share of its memory limit, memory is the reason.
-FULL = 0.7
+FULL = 0.5
 
 
 def run_parser(

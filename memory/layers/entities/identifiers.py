@@ -2,7 +2,7 @@
 
 import re
 
-from memory.layers.entities.kinds import WORDS, EntityKind, EntityPattern, Form
+from memory.layers.entities.patterns import WORDS, EntityKind, EntityPattern, Form
 
 # Words in capitals that are not identifiers.
 _COMMON = frozenset(WORDS["identifiers"]["common"].split())

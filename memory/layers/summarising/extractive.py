@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memory.layers.lines import Line
-from memory.layers.roll_up import roll_up
-from memory.layers.summarising.base import (
+from memory.layers.lines import Line, roll_up
+from memory.layers.summarising import (
     EXTRACTIVE,
     MAX_LINES,
     ConversationSummary,

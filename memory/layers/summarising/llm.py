@@ -9,17 +9,18 @@ from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
-from memory.layers.lines import Line, rank_score
-from memory.layers.roll_up import roll_up
-from memory.layers.summarising import answers, prompts, transcript
-from memory.layers.summarising.answers import Bullet, FactClaim
-from memory.layers.summarising.base import (
+from memory.layers.lines import Line, rank_score, roll_up
+from memory.layers.summarising import (
     MAX_LINES,
     ConversationSummary,
     Digest,
     DigestChild,
     UnusableSummaryError,
+    answers,
+    prompts,
+    transcript,
 )
+from memory.layers.summarising.answers import Bullet, FactClaim
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.models import CallKind
 from projects.core.text import storable
@@ -134,7 +135,10 @@ class ModelSummariser:
         messages: Sequence[PromptMessage],
         clean: Cleaner,
     ) -> list[Bullet]:
-        return recorder.ask(self.name, kind, messages, MAX_ANSWER_TOKENS, partial(_read, clean))
+        def read(answer: Completion) -> list[Bullet]:
+            return _read_with_facts(clean, answer)[0]
+
+        return recorder.ask(self.name, kind, messages, MAX_ANSWER_TOKENS, read)
 
 
 def _material(line: TranscriptLine) -> Line:
@@ -181,12 +185,6 @@ def _cleaner(limits: prompts.SummaryLimits, material: Iterable[str]) -> Cleaner:
         return bullets
 
     return clean
-
-
-def _read(clean: Cleaner, answer: Completion) -> list[Bullet]:
-    if answer.finished.cut_off:
-        raise UnusableSummaryError(BROKE_OFF)
-    return clean(answer.text)
 
 
 def _read_with_facts(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.layers.content_words import content_words
+from memory.layers.lines import content_words
 from memory.layers.summarising.transcript import count_words, sentences
 
 # The maximum number of characters of a message that are read.

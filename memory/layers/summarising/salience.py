@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory.layers.content_words import content_words
+from memory.layers.lines import content_words
 from memory.layers.summarising.quotations import (
     MAX_SENTENCE_CHARS,
     Passage,
@@ -26,13 +26,15 @@ from memory.layers.summarising.transcript import TranscriptLine, count_words
 INFORMATIVE = 1.0
 # A factor for pairs, because two sentences take more room.
 PAIR_FACTOR = 0.6
-# Factors for a sentence that reports an act, something in progress, a day near that of the message,
-# or news (once for each such word, at most three times), for the first sentence of a message, and
-# for messages early in the conversation, because people begin with their news.
+# Factors for sentences that report an act, something in progress, or a day near that of the
+# message.
 ACT_FACTOR = 1.6
 UNDER_WAY_FACTOR = 1.3
 NEAR_DAY_FACTOR = 1.3
+# Applied once for each word that announces news, at most three times.
 NEWS_FACTOR = 1.25
+# Factors for the first sentence of a message, and for messages early in the conversation, because
+# people begin with their news.
 FIRST_FACTOR = 1.3
 EARLY_FACTOR = 1.2
 SHORT_FACTOR = 0.7

@@ -20,11 +20,11 @@ _ABBREVIATION = re.compile(
 )
 # Scripts that write no spaces between words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-# A text whose words have more characters on average counts as too long for its number of words.
+# `shorten` cuts a text to this number of characters for each permitted word.
 _MAX_CHARS_PER_WORD = 12
 _CONTINUED = " (continued)"
-# A text with more characters per token is too long, so its tokens are not counted. Counting the
-# rest of a megabyte again for each part would take quadratic time.
+# A text with more characters than this for each permitted token never fits. Its tokens are not
+# counted, because counting a megabyte again for each part would take quadratic time.
 _MAX_CHARS_PER_TOKEN = 16
 
 

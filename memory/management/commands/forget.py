@@ -7,7 +7,6 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
-from memory.forgetting.permissions import missing_object
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.management.commands.memory_cycle import instant
 from projects.command_arguments import find_project, find_user
@@ -54,7 +53,7 @@ class Command(BaseCommand):
         user = find_user(options["user"]).pk if options["user"] else None
         names = "session message entry fact upload file before sources replies"
         scope = ForgetScope(user=user, **{name: options[name] for name in names.split()})
-        if reason := missing_object(project, scope):
+        if reason := scope.missing_object(project):
             raise CommandError(reason)
         try:
             act = preview if options["dry_run"] else forget

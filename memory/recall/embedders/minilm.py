@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from memory.recall.embedders.base import Matrix, normalise
+from memory.recall.embedders import Matrix, normalise
 
 MODEL_DIR = Path(__file__).with_name("minilm_l6")
 LAYERS, HEADS = 6, 12

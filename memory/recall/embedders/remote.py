@@ -15,7 +15,7 @@ from chat.metrics import measure_call
 from chat.providers import Finished, ProviderError, prices
 from chat.providers.booking import begin_embedding
 from chat.providers.errors import to_provider_error
-from memory.recall.embedders.base import EmbedderError, Matrix, normalise
+from memory.recall.embedders import EmbedderError, Matrix, normalise
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.embedders.base import Matrix, normalise
+from memory.recall.embedders import Matrix, normalise
 
 MODEL_DIR = Path(__file__).with_name("static_minilm_256")
 # The maximum length of a text; longer texts are cut. Chunks are far shorter.

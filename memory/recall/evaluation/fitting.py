@@ -1,10 +1,10 @@
 """Fit the weights of the ranking signals on labelled conversations.
 
 The model is a softmax over the candidates of a question. A weight vector is good if the candidates
-with evidence are probable. All sets have the same weight, whatever their number of questions, and
-so have all questions within a set. The penalty is that of ridge regression on standardised signals.
-Fitted weights are never negative, and weights that are set by hand are not fitted. Both rules make
-the weights work better on other kinds of conversations.
+with evidence are probable. All sets have the same weight, even if one has more questions. Within a
+set, all questions have the same weight. The penalty is that of ridge regression on standardised
+signals. Fitted weights are never negative, and weights that are set by hand are not fitted. Both
+rules make the weights work better on other kinds of conversations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,8 @@ PENALTY = 0.03
 # The weight of finding the session of the evidence, relative to finding its message.
 SESSION_WEIGHT = 0.7
 STEPS = 400
-# Adam's parameters (https://arxiv.org/abs/1412.6980). The step is larger, as nothing is sampled.
+# Adam's parameters (https://arxiv.org/abs/1412.6980). The step is larger than usual, because the
+# gradient is computed on all questions, not on a random sample.
 STEP_SIZE, DECAY, SQUARE_DECAY = 0.05, 0.9, 0.999
 # The minimum standard deviation. A signal that varies less is constant and gets no weight.
 MIN_DEVIATION = 1e-4

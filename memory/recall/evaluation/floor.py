@@ -13,7 +13,7 @@ import numpy as np
 from django.db import connection
 
 from chat.models import Message, Role
-from memory.recall.embedders.base import Matrix
+from memory.recall.embedders import Matrix
 from memory.recall.embedders.static import get_static_embedder
 from memory.recall.evaluation.labelled import LabelledQuestion
 from memory.recall.ranking import Bools, Floats, Ints, bm25

@@ -24,7 +24,7 @@ class FactPeriod(NamedTuple):
     until: datetime | None
     x: str
     width: str
-    # The text would be cut off: it ends at the end of the bar.
+    # True if the bar is too short for its text. The text then ends where the bar ends.
     is_short: bool
 
 

@@ -22,7 +22,7 @@ MAX_ROWS = 13
 MAX_TICKS = 5
 # The size of the SVG's view box, which the page scales.
 WIDTH, HEIGHT = 1000, 100
-# The minimum height of the chart, in budgets: the line of the budget is below the upper edge.
+# The minimum height of the chart, as a multiple of the budget. Its line is then always visible.
 HEADROOM = 1.1
 # From this number of days on, the labels of the time axis contain the year.
 DAYS_WITHOUT_YEAR = 300

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
@@ -27,7 +26,8 @@ SECTIONS_PER_PAGE = 10
 @project_page()
 def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
     """Show the text of a file, ten pages at a time. `at` is the number of a passage: its pages are
-    shown, and the passage is marked. `q` lists the passages of the file that match.
+    shown, and the passage is marked; `passage` shows them without a mark. `q` lists the passages of
+    the file that match.
     """
     document = access.file_for_reading(member.user, member.project, pk)
     revision = access.version_of(document, request.GET.get("version", ""))
@@ -50,21 +50,19 @@ def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespo
 
 
 def _text(request: HttpRequest, revision: FileRevision) -> dict[str, Any]:
-    passages = FilePassage.objects.filter(project=revision.project_id, revision=revision)
     marked, section = _number(request, "at"), _number(request, "section")
-    if marked:
-        section = passages.filter(number=marked).values_list("section", flat=True).first() or 1
-    first = (max(section, 1) - 1) // SECTIONS_PER_PAGE * SECTIONS_PER_PAGE + 1
-    last = passages.aggregate(Max("section"))["section__max"] or 0
-    pages = access.pages_between(revision, first, first + SECTIONS_PER_PAGE - 1)
+    number = marked or _number(request, "passage")
+    pages = access.pages_around(revision, number, section, SECTIONS_PER_PAGE)
+    first = pages[0].passages[0].number if pages else 1
+    holders = (it.number for it in pages if marked in {passage.number for passage in it.passages})
     return {
         "pages": pages,
         "marked": marked,
-        "marked_section": section if marked else 0,
+        "marked_section": next(holders, 0) if marked else 0,
+        "before": max(first - 1, 0),
+        "after": access.next_passage(revision, pages),
         "first": first,
-        "before": max(first - SECTIONS_PER_PAGE, 1) if first > 1 else 0,
-        "after": first + SECTIONS_PER_PAGE if first + SECTIONS_PER_PAGE <= last else 0,
-        "last": last,
+        "last": revision.passage_count,
     }
 
 

@@ -225,7 +225,7 @@ class ReviewQueueForm(forms.Form):
 
     @property
     def is_unfiltered(self) -> bool:
-        """Whether the form selects exactly the entries that wait for review."""
+        """True if the form selects exactly the entries that wait for review."""
         return {name: value for name, value in self.cleaned_data.items() if value} == {
             "state": EntryStatus.PROPOSED
         }

@@ -49,7 +49,7 @@ class ForgetForm(forms.Form):
 
     @property
     def asks_for_sources(self) -> bool:
-        """Whether a valid form names a memory or fact whose source messages can be kept."""
+        """True if the valid form names a memory or fact: its source messages can be kept."""
         return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):

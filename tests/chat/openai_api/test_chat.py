@@ -23,7 +23,7 @@ def test_it_is_answered(strata, slug, say):
     assert answer.id.startswith("chatcmpl-")
 
 
-def test_it_is_told_what_it_took(strata, say):
+def test_the_response_reports_the_usage(strata, say):
     strata.model.say("One two three four.")
     usage = say("Count").usage
     assert usage.completion_tokens == 4
@@ -163,7 +163,7 @@ def test_parts_of_words_are_one_message(strata, say):
     assert strata.prompt_turns == [("user", "Hello\nthere")]
 
 
-def test_the_speakers_of_a_request_are_told_apart(strata, say):
+def test_the_speakers_of_a_request_are_distinguished(strata, say):
     say(
         [
             {"role": "user", "name": "Ana", "content": "I own billing."},

@@ -54,7 +54,7 @@ def test_an_unknown_model_has_no_page(strata, name):
     assert (status, answer_body["error"]["code"]) == (404, "model_not_found")
 
 
-def test_a_stranger_is_told_the_same_as_of_no_model(strata, slug):
+def test_a_stranger_gets_the_same_error_as_for_an_unknown_model(strata, slug):
     token = strata.manage("create_token", "stan", "--create")
     client = strata.client(token)
     assert slug not in {model.id for model in client.models.list()}
@@ -242,7 +242,7 @@ def test_a_stream_that_breaks_says_so(strata, say, session):
 
 
 @pytest.mark.parametrize("session", ["", "a"])
-def test_nothing_said_is_an_error(strata, say, session):
+def test_an_empty_reply_is_an_error(strata, say, session):
     strata.model.nothing()
     with pytest.raises(openai.InternalServerError):
         say("When?", session=session)

@@ -102,7 +102,7 @@ def test_a_trimmed_history_finds_its_place(strata, slug, say, user, assistant):
     assert len(contents(strata)) == 7
 
 
-def test_the_same_last_message_again_is_answered_anew(strata, slug, say, user, assistant):
+def test_a_repeated_last_message_gets_a_new_reply(strata, slug, say, user, assistant):
     strata.model.say("In March.")
     say("When is the cutover?", session="a")
     strata.model.say("On 3 March.")
@@ -115,7 +115,9 @@ def test_the_same_last_message_again_is_answered_anew(strata, slug, say, user, a
     assert contents(strata) == ["When is the cutover?", "On 3 March.", "Sure?"]
 
 
-def test_an_earlier_message_again_is_answered_anew_in_its_place(strata, slug, say, user, assistant):
+def test_a_repeated_earlier_message_gets_a_new_reply_in_its_place(
+    strata, slug, say, user, assistant
+):
     for number in range(3):
         strata.model.say(f"Answer {number}.")
         say(f"Question {number}?", session="a")
@@ -190,7 +192,7 @@ def test_forgotten_messages_do_not_come_back_from_a_program(strata, slug, say, u
     assert "okapi-77" not in str(strata.stored_turns(slug))
 
 
-def test_a_deleted_conversation_begins_anew_and_can_still_be_brought_back(
+def test_a_new_session_replaces_a_deleted_one_which_can_be_restored(
     strata, slug, say, user, assistant
 ):
     say("One okapi", session="a")
@@ -290,7 +292,7 @@ def test_messages_are_summarised_and_the_memory_precedes_every_request(strata, s
     assert "3 March" in strata.front
 
 
-def test_blocks_of_ones_own_are_told_where_one_is_the_only_reader(strata, slug, say):
+def test_personal_blocks_are_in_the_prompt_of_private_chats_only(strata, slug, say):
     text = {"content": "Call me Okapi."}
     strata.rest("PUT", f"projects/{slug}/blocks/me/?scope=mine", text)
     say("Hello")
@@ -306,7 +308,7 @@ def test_a_message_that_says_nothing_is_not_kept(strata, slug, say):
     assert strata.sessions(slug) == []
 
 
-def test_no_log_tells_what_was_said_where_the_model_refuses_it(strata, say):
+def test_no_log_has_message_text_if_the_model_refuses(strata, say):
     strata.model.queue(Answer("I will not read “okapi-43”.", status=400))
     with pytest.raises(openai.BadRequestError):
         say("A word that stands nowhere: okapi-43.")

@@ -140,7 +140,7 @@ def test_a_tool_result_may_come_without_the_history(strata, slug, say, called):
     assert roles == ["user", "assistant", "tool", "assistant"]
 
 
-def test_the_same_answers_again_are_answered_anew(strata, slug, say, called):
+def test_repeated_tool_results_get_a_new_reply(strata, slug, say, called):
     messages = [
         {"role": "user", "content": "What is the weather?"},
         calling(CALL),

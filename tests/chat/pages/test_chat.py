@@ -103,9 +103,7 @@ def test_the_demo_model_says_what_it_is(client, owner, project, session, url, se
     assert "SmolLM2-135M" not in page(client, owner, url)
 
 
-def test_how_to_set_a_model_is_told_to_owners_alone(
-    client, owner, editor, viewer, session, url, settings
-):
+def test_only_owners_see_how_to_set_a_model(client, owner, editor, viewer, session, url, settings):
     settings.CHAT_MODEL = "demo"
     for user in (editor, viewer):
         for path in (url, "/projects/billing/"):

@@ -34,7 +34,7 @@ def test_the_first_message_begins_a_chat(send, owner, project, scripted):
     ]
 
 
-def test_a_chat_is_shared_with_the_project_unless_told_otherwise(send, owner, project, scripted):
+def test_a_chat_is_shared_with_the_project_by_default(send, owner, project, scripted):
     send(owner, "/projects/billing/chats/", {"content": "Hello"})
     assert Session.objects.get().visibility == Visibility.PROJECT
 

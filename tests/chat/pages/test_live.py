@@ -76,7 +76,7 @@ def test_the_parts_around_the_turns_are_updated_too(client, owner, editor, proje
     assert client.get(f"{url}events/").status_code == 404
 
 
-def test_a_page_is_told_of_each_version(owner, editor, session, url):
+def test_a_page_receives_each_version(owner, editor, session, url):
     async def listen() -> list[str]:
         client = AsyncClient()
         await client.aforce_login(owner)
@@ -96,7 +96,7 @@ def test_a_page_is_told_of_each_version(owner, editor, session, url):
     assert received[-1] == "event: version\ndata: 1\n\n"
 
 
-def test_strangers_are_told_of_no_version(client, stranger, owner, session, url):
+def test_strangers_receive_no_version(client, stranger, owner, session, url):
     client.force_login(stranger)
     assert client.get(f"{url}events/").status_code == 404
     assert client.get(f"{url}?part=turns").status_code == 404

@@ -79,7 +79,7 @@ def test_a_reply_that_ends_before_the_page_shows_it_is_shown_as_unfinished_first
     assert "Thursday." in stream_events[-1][1]
 
 
-def test_a_failure_is_told_with_its_reason_and_a_way_to_retry(send, owner, session, url, scripted):
+def test_a_failure_shows_its_reason_and_a_retry_button(send, owner, session, url, scripted):
     scripted.status(401)
     _, body = send(owner, f"{url}messages/", {"content": "When?"}, "text/event-stream")
     event, data = events(body)[-1]

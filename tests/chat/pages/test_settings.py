@@ -92,7 +92,7 @@ def test_a_chat_is_cleared_and_deleted_once_that_is_confirmed(client, owner, ses
     assert not Session.objects.not_deleted().exists()
 
 
-def test_a_chat_is_not_cleared_while_a_reply_is_being_said(client, owner, session, url):
+def test_a_chat_is_not_cleared_while_a_reply_is_unfinished(client, owner, session, url):
     ask(session, "When?", owner)
     client.force_login(owner)
     text = client.post(f"{url}clear/", follow=True).content.decode()

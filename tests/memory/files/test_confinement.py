@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from memory.files.parsers.child import PARSERS
+from memory.files.parsers.child import LENGTH_DIGITS, PARSERS
 from memory.files.reading import UnreadableFileError, processes, read_document
 from memory.files.reading.limits import ReadingLimits
 from memory.files.reading.recognition import MEDIA_TYPES
@@ -33,6 +33,32 @@ print(json.dumps([enforced, results]))
 """
 
 
+# A parser that has been taken over, in the process that reads files: it reports which families of
+# sockets it can open. The numbers are Unix, IPv4, IPv6, Netlink, packets, the hypervisor and XDP.
+TAKEN_OVER = """
+import ctypes, json, sys, types
+sys.path.insert(0, {root!r})
+from memory.files.parsers import child
+from memory.files.parsers.documents import Parsed, Section
+c = ctypes.CDLL(None, use_errno=True)
+
+def parse(file, name, bounds):
+    kinds = [(family, kind) for family in (1, 2, 10, 16, 17, 40, 44) for kind in (1, 2, 3, 5)]
+    opened = [it for it in kinds if c.socket(*it, 0) >= 0 or c.socketpair(*it, 0, bytes(8)) >= 0]
+    connected = c.syscall(42, 0, bytes(16), 16) >= 0 or c.syscall(425, 1, bytes(120)) >= 0
+    return Parsed([Section("", None, (), json.dumps([opened, connected, len(kinds)]))])
+
+module = types.ModuleType("memory.files.parsers.plain_text")
+module.parse = parse
+sys.modules[module.__name__] = module
+sys.argv.append(json.dumps(dict(
+    kind="text", name="", page=0, width=0, max_pages=1, max_text_chars=9_000,
+    memory_bytes=400_000_000, cpu_s=9,
+)))
+child.main()
+"""
+
+
 def run(code: str) -> str:
     command = [sys.executable, "-I", "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True, env={}).stdout
@@ -48,6 +74,13 @@ def test_the_kernel_refuses_network_files_programs_and_signals(tmp_path):
         errors = {name: error for name, error in errors.items() if not name.startswith("read")}
     assert "seccomp" in enforced
     assert 0 not in errors.values(), errors
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="by the Linux kernel")
+def test_a_parser_that_was_taken_over_opens_no_socket():
+    output = run(TAKEN_OVER.format(root=str(processes.ROOT)))
+    [section] = json.loads(output[LENGTH_DIGITS:])["sections"]
+    assert json.loads(section["text"]) == [[], False, 28]
 
 
 def test_the_hook_refuses_what_python_code_does(tmp_path):

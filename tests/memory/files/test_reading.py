@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from memory.files.reading import UnreadableFileError, ocr, page_image, read_document, recognise
+from memory.files.reading import (
+    DEFAULT,
+    UnreadableFileError,
+    explain,
+    ocr,
+    page_image,
+    read_document,
+    recognise,
+)
+from tests.hostile import files, text_files, wrapped_files
 from tests.memory.files import samples
 
 
@@ -66,6 +75,41 @@ def test_other_files_are_refused_with_a_reason(file, content, code):
     with pytest.raises(UnreadableFileError) as error:
         read_document(file("a.txt", content), "a.txt")
     assert error.value.code == code
+
+
+HEAD = b"From: a@b.de\nTo: c@d.de\nSubject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.epub", wrapped_files.locked(samples.epub(), "mimetype"), "encrypted"),
+        ("a.docx", wrapped_files.locked(samples.word(), "docProps/thumbnail.jpeg"), "encrypted"),
+        ("a.docx", files.with_part(samples.word(), "a.xml", " " * 2**22), "unpacked_too_large"),
+        ("a.epub", wrapped_files.packed_by(wrapped_files.LZMA), "compression"),
+        ("a.html", b"<html>" + b"<b>" * 3_000 + b"text", "too_deep"),
+        ("a.epub", text_files.book({"a.html": "<html>" + "<b>" * 3_000}), "too_deep"),
+        ("a.eml", HEAD + b"--b\n\na\n" * 1_100, "too_many_parts"),
+        ("a.csv", b'a,b\n"' + b"x" * 21_000_000 + b'",1\n', "too_much_text"),
+    ],
+)
+def test_a_hostile_file_is_refused_with_its_own_reason(file, name, content, reason):
+    with pytest.raises(UnreadableFileError) as error:
+        read_document(file(name, content), name)
+    assert error.value.reason == reason
+    assert explain(reason, DEFAULT) != reason
+
+
+def test_a_workbook_with_many_sheets_says_how_many_are_left_out(file):
+    for name, content in files.many_sheets():
+        document = read_document(file(name, content), name)
+        assert document.warnings == ("left_out_sheets:8999",)
+        assert len(document.sections) == 1_000
+
+
+def test_a_long_cell_is_read_to_its_end(file):
+    document = read_document(file("a.csv", "a,b\n" + "word " * 9_000 + "end,1\n"), "a.csv")
+    assert document.sections[-1].text.endswith("end | 1")
 
 
 def sections(document) -> list[tuple]:

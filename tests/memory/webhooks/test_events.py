@@ -175,7 +175,7 @@ def test_a_rolled_back_change_sends_no_event(webhook, shared, editor):
     assert stored_events() == []
 
 
-def test_an_import_is_told_of_as_one(webhook, project, owner):
+def test_an_import_sends_one_event(webhook, project, owner):
     line = '{"session": "a", "role": "user", "content": "%s", "created_at": "2026-03-01T09:00Z"}\n'
     file = ContentFile((line % "One" + line % "Two").encode(), "talk.jsonl")
     upload = jobs.create_import(project, owner, file)
@@ -270,7 +270,7 @@ def test_a_forgetting_leaves_ids_alone(webhook, project, shared, owner, editor):
     assert "Holunder" not in rows and "passphrase" not in rows
 
 
-def test_only_who_listens_is_told(project, owner, inside, shared, editor):
+def test_only_subscribed_webhooks_get_events(project, owner, inside, shared, editor):
     loud = webhooks.register(project, f"{inside.url}/a", ["message.posted"], owner)
     webhooks.register(project, f"{inside.url}/b", ["import.done"], owner)
     off = webhooks.register(project, f"{inside.url}/c", ["message.posted"], owner)
@@ -279,7 +279,7 @@ def test_only_who_listens_is_told(project, owner, inside, shared, editor):
     assert [delivery.webhook_id for delivery in Delivery.objects.all()] == [loud.pk]
 
 
-def test_another_project_s_webhook_is_told_nothing(webhook, owner):
+def test_the_webhook_of_another_project_gets_nothing(webhook, owner):
     from projects.services import create_project
 
     other = create_project(owner, name="Support")

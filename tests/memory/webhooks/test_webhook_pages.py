@@ -114,7 +114,7 @@ def test_an_anonymous_user_is_asked_to_sign_in(client, webhook):
     assert client.get(webhook_url(webhook)).status_code == 302
 
 
-def test_an_address_is_told_to_nobody_by_its_path(as_owner, webhook, admin_client):
+def test_the_path_of_an_address_is_shown_to_nobody(as_owner, webhook, admin_client):
     Webhook.objects.update(url="https://good.example.org/services/T0/secret-path?key=secret")
     assert "secret-path" not in as_owner.get(URL).content.decode()
     for page in ("", f"{webhook.pk}/change/"):

@@ -171,7 +171,7 @@ def test_an_operator_removes_lost_factors(codes, sign_in, is_in):
         call_command("remove_factors", "nobody")
 
 
-def test_a_change_is_told_by_mail(olive, owner, mail):
+def test_a_change_of_factors_is_reported_by_mail(olive, owner, mail):
     page = olive.get("/accounts/factors/app/").content.decode()
     secret = re.search(r"<code>([A-Z2-7]{32})</code>", page)[1]
     olive.post("/accounts/factors/app/", {"code": code_of(secret)})

@@ -229,7 +229,7 @@ def test_the_same_request_makes_one_link_and_tells_it_once(api, owner, project):
         {"expires_at": "2999-01-01T00:00:00Z"},
     ],
 )
-def test_programs_are_told_what_is_wrong(api, owner, project, wrong):
+def test_programs_get_the_reason(api, owner, project, wrong):
     answer = api(owner).post(API, wrong, format="json")
     assert answer.status_code == 400
     assert list(answer.json()) == list(wrong)

@@ -195,7 +195,7 @@ def test_a_sign_in_cancelled_at_the_provider_is_reported(client, provider):
     assert "before you were signed in" in client.get(path, follow=True).content.decode()
 
 
-def test_a_provider_that_cannot_be_reached_is_told_of(client, provider, settings, is_in):
+def test_an_unreachable_provider_is_reported(client, provider, settings, is_in):
     app = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]
     app["settings"] = {"server_url": "http://127.0.0.1:1"}
     refused(client.post(LOGIN), client, is_in)

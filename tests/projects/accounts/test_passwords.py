@@ -57,7 +57,7 @@ def test_five_links_a_minute_are_the_most(client, owner, mail):
     assert len(mail) == 5
 
 
-def test_mail_that_nobody_takes_is_told(client, owner, mail, settings):
+def test_a_failed_mail_is_reported(client, owner, mail, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     answer = client.post(FORGOTTEN, {"email": "olive@example.org"}, follow=True)

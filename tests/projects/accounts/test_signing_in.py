@@ -30,7 +30,7 @@ def test_it_leads_nowhere_else(owner, sign_in):
 
 
 @pytest.mark.parametrize("login", ["olive", "olive@example.org", "nobody", "nobody@example.org"])
-def test_a_wrong_password_is_told_without_telling_who_there_is(owner, sign_in, is_in, login):
+def test_a_wrong_password_does_not_reveal_whether_the_user_exists(owner, sign_in, is_in, login):
     browser, answer = sign_in(login, "wrong")
     assert "or password is incorrect" in answer.content.decode()
     assert not is_in(browser)
@@ -81,7 +81,7 @@ def test_a_request_through_a_socket_is_from_this_machine(client, owner, is_in):
     assert is_in(client)
 
 
-def test_thirty_times_a_minute_is_the_most_whoever_it_is(client, owner):
+def test_at_most_thirty_attempts_a_minute_from_one_address(client, owner):
     answers = [client.post(SIGN_IN, {"login": "", "password": ""}) for _ in range(31)]
     assert [answer.status_code for answer in answers] == [200] * 30 + [429]
     assert "Too many requests" in answers[-1].content.decode()

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from django import forms, template
+from django.utils.choices import flatten_choices
 from django.utils.formats import date_format
 
 register = template.Library()
@@ -44,7 +45,7 @@ def _chosen(form: forms.Form, name: str) -> str:
     field = form.fields[name]
     if isinstance(field, forms.ChoiceField):
         choices: Any = field.choices
-        return str(dict(choices).get(value, value))
+        return str(dict(flatten_choices(choices)).get(value, value))
     return date_format(value) if isinstance(field, forms.DateField) else str(value)
 
 

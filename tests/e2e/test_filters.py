@@ -19,15 +19,15 @@ def test_filters_are_set_behind_a_button_and_removed_by_their_marks(page: Page, 
     page.get_by_text("Filters", exact=True).press("Enter")
     layer.select_option("week")
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("Layer: week")).to_be_visible()
+    expect(page.get_by_text("Layer: Weeks")).to_be_visible()
     assert 0 < rows.count() < all_rows
     # The tabs and the search keep the filter.
     expect(page.get_by_role("link", name="In use")).to_have_attribute("aria-current", "page")
     page.get_by_role("searchbox", name="Search memories").fill("winter")
     page.get_by_role("searchbox", name="Search memories").press("Enter")
-    expect(page.get_by_text("Layer: week")).to_be_visible()
+    expect(page.get_by_text("Layer: Weeks")).to_be_visible()
     page.get_by_role("link", name="Remove the filter “Layer”").click()
-    expect(page.get_by_text("Layer: week")).to_be_hidden()
+    expect(page.get_by_text("Layer: Weeks")).to_be_hidden()
     expect(page.get_by_role("searchbox", name="Search memories")).to_have_value("winter")
 
 

@@ -107,6 +107,7 @@ def test_summaries_and_facts_are_found_beside_messages(project, owner, look, day
     assert ">Facts</h2>" in page
     assert f"/memory/{day.pk}/" not in page
     page = look(owner, q="replica", what="day")
+    assert "In: Days" in " ".join(page.split())
     assert f"/memory/{day.pk}/" in page
     assert ">Facts</h2>" not in page
     assert f"/memory/{day.pk}/" not in look(owner, q="replica", what="day", since="2026-03-13")

@@ -23,6 +23,8 @@ SIGNAL_LABELS = (
     (_("Similar meaning"), ("likeness",)),
     (_("Date"), ("asked_when", "day")),
 )
+# How parsers begin the labels of pages, slides and sheets, and how readers see them.
+PLACE_LABELS = {"p.": _("p. %(n)s"), "Slide": _("Slide %(n)s"), "Sheet": _("Sheet %(n)s")}
 OTHER_LABEL = _("Author and style")
 PREVIEWED_DAYS = (30, 90, 365)
 
@@ -31,6 +33,18 @@ DIFF_FORMATS = {REMOVED: "<del>{}</del>", ADDED: "<ins>{}</ins>"}
 register.simple_tag(readable_sections, name="prompt_sources")
 register.simple_tag(project_knowledge)
 register.filter("explained", processing.explain)
+
+
+@register.filter
+def place_label(place: str) -> str:
+    """Return the label of a page, slide or sheet in the reader's language, also after the name of
+    its file.
+    """
+    name, comma, label = place.rpartition(", ")
+    kind, _space, rest = label.partition(" ")
+    if kind not in PLACE_LABELS or not rest:
+        return place
+    return f"{name}{comma}{PLACE_LABELS[kind] % {'n': rest}}"
 
 
 @register.filter

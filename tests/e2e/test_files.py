@@ -8,21 +8,24 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import created
 from tests.memory.files.samples import pdf
+from tests.server import PASSWORD
 
 MANUAL = "The torque of the flange bolts of the pump P-40 is 24 newton metres."
 READ = "from memory.files import processing; processing.catch_up(60)"
 
 
 def picture(page: Page, name: str) -> None:
-    """Keep pictures if STRATA_SCREENSHOTS names a folder."""
+    """Check that nothing is wider than the window. Keep pictures if STRATA_SCREENSHOTS names a
+    folder.
+    """
     folder = os.environ.get("STRATA_SCREENSHOTS")
-    if not folder:
-        return
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
-            page.screenshot(path=Path(folder) / f"files-{name}-{scheme}-{width}.png")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            if folder:
+                page.screenshot(path=Path(folder) / f"files-{name}-{scheme}-{width}.png")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": 900})
 
@@ -72,10 +75,7 @@ def test_three_files_are_dropped_into_a_chat_and_cited(open_page, server, sign_i
     picture(page, "reply")
     citation.click()
     expect(page.locator("mark")).to_contain_text("24 newton metres")
-    image = page.locator("details[open] .page-image")
-    image.scroll_into_view_if_needed()
-    loaded = page.request.get(f"{server.url}{image.get_attribute('src')}")
-    assert (loaded.status, loaded.headers["content-type"]) == (200, "image/png")
+    see_page_image(page)
     picture(page, "viewer")
     page.goto(f"/projects/{slug}/files/")
     expect(page.get_by_text("used in 1 reply")).to_be_visible()
@@ -83,6 +83,45 @@ def test_three_files_are_dropped_into_a_chat_and_cited(open_page, server, sign_i
     page.get_by_label("Search in files", exact=True).fill("torque")
     page.get_by_label("Search in files", exact=True).press("Enter")
     expect(page.locator(".recall-results")).to_contain_text("24 newton metres")
+    read_in_german(open_page(locale="de-DE"), slug, chat, files)
+
+
+def see_page_image(page: Page) -> None:
+    """Wait for the image of the cited page, which takes its place before it is there."""
+    image = page.locator("details[open] .page-image")
+    size = image.bounding_box()
+    assert size is not None
+    assert size["height"] > size["width"] > 200
+    image.scroll_into_view_if_needed()
+    image.evaluate("image => image.decode()")
+    assert image.evaluate("image => image.naturalWidth") == 1_000
+
+
+def read_in_german(page: Page, slug: str, chat: str, files: dict[str, bytes]) -> None:
+    """The same in a German browser: the dialog, the reply, the passage, the list and a search."""
+    page.goto("/")
+    page.get_by_label("Benutzername").fill("admin")
+    page.get_by_label("Passwort").fill(PASSWORD)
+    page.get_by_label("Passwort").press("Enter")
+    page.wait_for_load_state()
+    page.goto(f"/projects/{slug}/chats/{chat}/")
+    expect(page.get_by_role("link", name="[1]")).to_be_visible()
+    picture(page, "reply-german")
+    drop(page, "[data-composer]", files)
+    expect(page.get_by_label("Nur in diesem Chat")).to_be_checked()
+    picture(page, "chat-german")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="[1]").click()
+    expect(page.locator("mark")).to_contain_text("24 newton metres")
+    expect(page.get_by_role("heading", name="S. 2", exact=True)).to_be_visible()
+    see_page_image(page)
+    picture(page, "viewer-german")
+    page.goto(f"/projects/{slug}/files/")
+    expect(page.get_by_text("in 1 Antwort verwendet")).to_be_visible()
+    picture(page, "list-german")
+    page.goto(f"/projects/{slug}/files/?q=torque")
+    expect(page.get_by_role("link", name="manual.pdf, S. 2")).to_be_visible()
+    picture(page, "search-german")
 
 
 def test_a_new_chat_begins_with_a_file_and_keeps_the_draft(open_page, server, sign_in, say):

@@ -64,9 +64,9 @@ class SingleThreadHandler(ASGIHandler):
                     await task
 
     async def answer(self, scope: Scope, body_file: IO[bytes], send: Send) -> None:
-        request, response = self.create_request(scope, body_file)
-        if request is not None:
-            response = await self.run_get_response(request)
+        request, refusal = self.create_request(scope, body_file)
+        response = refusal if request is None else await self.run_get_response(request)
+        assert response is not None
         try:
             await self.send_response(response, send)
         finally:

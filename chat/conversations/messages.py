@@ -126,7 +126,7 @@ def _insert(messages: Sequence[Message]) -> None:
         rows.append(f"({', '.join(row)})")
         message._state.adding = False
         message._state.db = DEFAULT_DB_ALIAS
-    columns = ", ".join(field.column for field in fields)
+    columns = ", ".join(str(field.column) for field in fields)
     with server_cursor() as cursor:
         cursor.execute(f"INSERT INTO chat_message ({columns}) VALUES {', '.join(rows)}", values)
 

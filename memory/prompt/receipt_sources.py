@@ -136,14 +136,16 @@ class _SourceReader:
         rows = entries_for(member).filter(withheld=False)
         self.entries: Mapping[UUID, Entry] = _in_bulk(rows, entries)
         self.earlier_texts = self._earlier_texts(entries)
-        texts: dict[UUID, Entry | EntryRevision] = {
-            entry.pk: self._text_in_prompt(entry, item)
-            for item in entries
-            if (entry := self.entries.get(UUID(item["id"])))
-        }
-        self.lines = {pk: lines.from_json(text.lines) for pk, text in texts.items()}
-        every_line = [line for found in self.lines.values() for line in found]
-        self.line_sources = open_sources(member.user, project, every_line)
+        self.lines: dict[UUID, Sequence[Line]] = {}
+        self.shown: dict[UUID, Sequence[Line]] = {}
+        for item in entries:
+            if entry := self.entries.get(UUID(item["id"])):
+                written = self._text_in_prompt(entry, item)
+                self.lines[entry.pk] = lines.from_json(written.lines)
+                self.shown[entry.pk] = _shown_lines(item, written, self.lines[entry.pk])
+        # Only of lines that the prompt contained: an entry may have a hundred others.
+        shown = [line for found in self.shown.values() for line in found]
+        self.line_sources = open_sources(member.user, project, shown)
         facts = facts_for(member).with_ends().annotate(source=source_subquery())
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
         blocks = Block.objects.visible_to(member)
@@ -215,8 +217,7 @@ class _SourceReader:
         address = self._url("entry", entry.pk)
         granularity = Granularity(entry.granularity)
         written = self._text_in_prompt(entry, item)
-        every = self.lines[entry.pk]
-        shown = _shown_lines(item, written, every)
+        every, shown = self.lines[entry.pk], self.shown[entry.pk]
         text = written.summary if shown is every else lines.as_text(shown)
         label = _("a file") if entry.file_id else ""
         if (session := entry.session) is not None:

@@ -3,10 +3,12 @@
 The rows are those that indexing would have written, the vectors the built-in embedder's.
 """
 
+import random
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from itertools import islice
 from uuid import UUID
 
@@ -14,15 +16,25 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
-from chat.models import Session
-from memory.models import Corpus
-from memory.recall import fulltext, vector_index, wordpieces
+from chat.conversations.messages import draft, post_messages
+from chat.conversations.notes import add_note
+from chat.models import Call, CallKind, Role, SavedPrompt, Session, Visibility
+from memory import blocks
+from memory.facts.create import Statement, insert_fact
+from memory.files import processing
+from memory.files.adding import add_file
+from memory.layers import cycle
+from memory.models import Corpus, EntryStatus, ReviewReason
+from memory.models.entries import CONVERSATION
+from memory.recall import fulltext, indexing, vector_index, wordpieces
 from memory.recall.chunk_writer import CHUNK_COLUMNS
 from memory.recall.embedders.base import normalise
 from memory.recall.embedders.static import get_static_embedder
 from projects.core.models import new_id
 from projects.models import Project
+from projects.services import create_project
 from tests.bench import generated_text
+from tests.torture import daily_talks
 
 A_TALK = 50
 BATCH = 10_000
@@ -146,3 +158,111 @@ def distances(chunk_rows: list[bytes], request: NDArray[np.float32]) -> NDArray[
         np.float32
     )
     return 1 - normalise(rows) @ request.T
+
+
+# What a team has after three years: an entry for each chat, their digests, and forty of each
+# smaller thing.
+YEARS, CHATS, TURNS = 3, 500, 12
+LONG_CHAT, LONG_MESSAGE = 60, 300
+FACTS, WAITING, OTHERS = 200, 30, 40
+CALLS_A_DAY = 8
+
+
+def three_years(owner, now: datetime) -> Project:
+    """A project with the chats, memory, facts and costs of three years before `now`.
+
+    The newest chat ends with a message of 300 lines. `owner` has more projects, all empty.
+    """
+    chance = random.Random(3)
+    for number in range(OTHERS):
+        create_project(owner, name=f"Project {number}")
+    project = create_project(owner, name="Three years", system_model="extractive")
+    step = timedelta(days=365 * YEARS) / CHATS
+    for number, talk in enumerate(daily_talks.generate_talks(chance, CHATS - 1, TURNS)):
+        daily_talks.post(project, talk, now - step * (CHATS - number))
+    project.sessions.update(creator=owner)
+    _with_small_things(project, owner, now, step)
+    while cycle.due(now, project):
+        cycle.run(now, project)
+    _with_long_message(project, owner, now)
+    _with_facts(project, owner, now, chance)
+    _with_costs(project, owner, now, chance)
+    indexing.catch_up(project)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return project
+
+
+def _with_small_things(project: Project, owner, now: datetime, step: timedelta) -> None:
+    for number in range(OTHERS):
+        text = f"Note {number}: " + " ".join(generated_text.words()[number * 30 :][:30])
+        add_note(project, owner, text, now - number * step)
+        blocks.put(project, None, f"Text {number}", text[:80], owner)
+        SavedPrompt.objects.create(
+            project=project, name=f"prompt-{number}", text=text, written_by=owner
+        )
+        content = BytesIO(f"# File {number}\n\n{text}".encode())
+        add_file(project, owner, f"file-{number}.md", content)
+    processing.catch_up(120)
+
+
+def _with_long_message(project: Project, owner, now: datetime) -> None:
+    """The newest chat. Its last message has headings, lists, links, tables, formulas and code."""
+    lines = []
+    for number in range(LONG_MESSAGE // 10):
+        lines += [f"## Step {number}", "", f"- **First** of {number}"]
+        lines += ["- `second`, with [a link](https://example.org/)", ""]
+        lines += ["| a | b |", "| - | - |", f"| {number} | {number * 2} |"]
+        lines += ["", f"Then ${number}$."]
+    code = [f"value_{number} = compute({number})  # step" for number in range(58)]
+    lines[200:260] = ["```python", *code, "```"]
+    session = Session.objects.create(
+        project=project,
+        creator=owner,
+        title="The long answer",
+        visibility=Visibility.PROJECT,
+        created_at=now,
+        last_activity_at=now,
+    )
+    texts = [f"Message {number} of the long chat." for number in range(LONG_CHAT - 1)]
+    roles = (Role.USER, Role.ASSISTANT)
+    post_messages(
+        session,
+        [
+            draft(text, author=owner, role=roles[place % 2], created_at=now)
+            for place, text in enumerate([*texts, "\n".join(lines)])
+        ],
+    )
+
+
+def _with_facts(project: Project, owner, now: datetime, chance: random.Random) -> None:
+    """Facts of four dozen subjects; the last of them, and as many summaries, wait for review."""
+    for number in range(FACTS + WAITING):
+        subject = f"{chance.choice(daily_talks.THINGS)} {number % 7}" if number % 20 else "billing"
+        since = now - timedelta(days=chance.randrange(1, 365 * YEARS))
+        statement = Statement(subject, f"is owned by {number % 3}", f"team {number}", since)
+        waits = ReviewReason.PROJECT_RULE if number >= FACTS else ""
+        insert_fact(project, statement.normalized(), owner.username, waits, since, by_hand=True)
+    newest = project.entries.filter(state=EntryStatus.LIVE, granularity=CONVERSATION)
+    waiting = [entry.pk for entry in newest.order_by("pk")[:WAITING]]
+    project.entries.filter(pk__in=waiting).update(
+        state=EntryStatus.PROPOSED, waits_because=ReviewReason.PROJECT_RULE
+    )
+
+
+def _with_costs(project: Project, owner, now: datetime, chance: random.Random) -> None:
+    Call.objects.bulk_create(
+        Call(
+            project=project,
+            user=owner,
+            kind=(CallKind.REPLY, CallKind.CONVERSATION)[number % 2],
+            model=f"openai-chat:model-{chance.randrange(6)}",
+            started_at=now - timedelta(days=number / CALLS_A_DAY),
+            duration_ms=900,
+            input_tokens=chance.randrange(9_000),
+            output_tokens=chance.randrange(900),
+            cost=chance.randrange(900) / 1e5,
+            outcome="answered",
+        )
+        for number in range(CALLS_A_DAY * 365 * YEARS)
+    )

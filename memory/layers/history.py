@@ -72,7 +72,7 @@ def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
 
 def entry_as_of(entry: Entry, moment: datetime) -> PastEntry | None:
     """Return one entry as it was at `moment`; None if it did not exist yet."""
-    return _read(entry.project, moment, entry).get(entry.pk)
+    return _read(entry.project, _states(entry.project, moment, entry)).get(entry.pk)
 
 
 def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
@@ -80,13 +80,13 @@ def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEnt
 
     This is `EntryQuerySet.bank_candidates` for the past.
     """
-    entries = _read(project, moment)
+    states = _states(project, moment)
 
-    def is_candidate(past: PastEntry) -> bool:
-        above = entries.get(past.state.parent_id) if past.state.parent_id else None
-        return may_be_in_bank(past.state, above.state if above else None)
+    def is_candidate(state: EntryState) -> bool:
+        return may_be_in_bank(state, states.get(state.parent_id) if state.parent_id else None)
 
-    return {pk: past for pk, past in entries.items() if is_candidate(past)}
+    # Before the entries are read: after years, most were absorbed.
+    return _read(project, {pk: state for pk, state in states.items() if is_candidate(state)})
 
 
 def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:
@@ -99,14 +99,21 @@ def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:
     return entry.state in (EntryStatus.STALE, EntryStatus.ABSORBED) and not replaced
 
 
-def _read(
+def _states(
     project: Project, moment: datetime, entry: Entry | None = None
-) -> Mapping[UUID, PastEntry]:
-    rows = EntryState.objects.filter(project=project, since__lte=moment)
+) -> dict[UUID, EntryState]:
+    """Return the state at `moment` of each entry that existed, or only of `entry`.
+
+    The states of entries that were deleted since do not replace the entries below them.
+    """
+    rows = EntryState.objects.filter(project=project, entry__project=project, since__lte=moment)
     if entry is not None:
         rows = rows.filter(entry=entry)
     latest = rows.order_by("entry", "-since", "-id").distinct("entry")
-    states = {state.entry_id: state for state in latest}
+    return {state.entry_id: state for state in latest}
+
+
+def _read(project: Project, states: Mapping[UUID, EntryState]) -> Mapping[UUID, PastEntry]:
     entries = project.entries.select_related("session").in_bulk(list(states))
     replaced = {pk for pk, row in entries.items() if row.revision != states[pk].revision}
     revisions = EntryRevision.objects.filter(project=project, entry__in=replaced)

@@ -211,7 +211,7 @@ def distances(chunk_rows: list[bytes], request: NDArray[np.float32]) -> NDArray[
 
 # What a team has after three years: an entry for each chat, their digests, and forty of each
 # smaller thing.
-YEARS, CHATS, TURNS = 3, 500, 12
+YEARS, CHATS, TURNS, CHATS_A_CYCLE = 3, 500, 12, 20
 LONG_CHAT, LONG_MESSAGE = 60, 300
 FACTS, WAITING, OTHERS = 200, 30, 40
 CALLS_A_DAY = 8
@@ -228,11 +228,13 @@ def three_years(owner, now: datetime) -> Project:
     project = create_project(owner, name="Three years", system_model="extractive")
     step = timedelta(days=365 * YEARS) / CHATS
     for number, talk in enumerate(daily_talks.generate_talks(chance, CHATS - 1, TURNS)):
-        daily_talks.post(project, talk, now - step * (CHATS - number))
+        at = now - step * (CHATS - number)
+        daily_talks.post(project, talk, at)
+        if number % CHATS_A_CYCLE == CHATS_A_CYCLE - 1:
+            _remember(project, at + timedelta(days=1))
     project.sessions.update(creator=owner)
     _with_small_things(project, owner, now, step)
-    while cycle.due(now, project):
-        cycle.run(now, project)
+    _remember(project, now)
     _with_long_message(project, owner, now)
     _with_facts(project, owner, now, chance)
     _with_costs(project, owner, now, chance)
@@ -240,6 +242,11 @@ def three_years(owner, now: datetime) -> Project:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return project
+
+
+def _remember(project: Project, now: datetime) -> None:
+    while cycle.due(now, project):
+        cycle.run(now, project)
 
 
 def _with_small_things(project: Project, owner, now: datetime, step: timedelta) -> None:

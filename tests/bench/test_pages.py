@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -108,7 +108,9 @@ def test_a_large_project_has_quick_pages(small, large, owner, compare, report_fi
 
 
 VISITS = 5
-MAX_LOAD_MS, MAX_TASK_MS = 1_000, 50
+# Of processor time at the server, and of the longest task in the browser. How long a page takes
+# until its load event depends on what else the machine does.
+MAX_SERVER_MS, MAX_TASK_MS = 500, 50
 # What a page still does after its load event is over by then.
 SETTLED_MS = 200
 NOTE_TASKS = """window.tasks = [0]; new PerformanceObserver((list) =>
@@ -147,34 +149,33 @@ def clock(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2) * 1000
 
 
-def processor_ms(web: Web) -> dict[int, float]:
+def processor_ms(web: Web, database: psycopg.Connection) -> dict[int, float]:
     """The processor time of the web process, and of each process of PostgreSQL that serves it."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid != pg_backend_pid()"
-        )
-        backends = [pid for [pid] in cursor.fetchall() if psutil.pid_exists(pid)]
+    rows = database.execute(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid != pg_backend_pid()"
+    )
+    backends = [pid for [pid] in rows if psutil.pid_exists(pid)]
     return {pid: clock(pid) for pid in (web.pid, *backends)}
 
 
-def visits(page: Page, web: Web, path: str) -> dict[str, float]:
+def visits(page: Page, web: Web, database: psycopg.Connection, path: str) -> dict[str, float]:
     """The best of five visits, by figure: others use the machine, too."""
     page.goto(path)
     found: list[dict[str, Any]] = []
     for _ in range(VISITS):
-        before = processor_ms(web)
+        before = processor_ms(web, database)
         page.goto(path)
         page.wait_for_timeout(SETTLED_MS)
-        spent = {pid: used - before.get(pid, 0) for pid, used in processor_ms(web).items()}
+        spent = {
+            pid: used - before.get(pid, 0) for pid, used in processor_ms(web, database).items()
+        }
         at_web = spent.pop(web.pid)
         found.append(page.evaluate(VISIT) | {"web": at_web, "database": sum(spent.values())})
     return {name: min(visit[name] for visit in found) for name in found[0]}
 
 
-def test_pages_of_three_years_take_less_than_a_second(
-    three_years, owner, report_figures, monkeypatch
-):
+def test_pages_of_three_years_take_half_a_second_at_most(three_years, owner, report_figures):
     web, server, slug = three_years
     client = Client()
     client.force_login(owner)
@@ -183,21 +184,20 @@ def test_pages_of_three_years_take_less_than_a_second(
     paths = addresses(server, slug)
     report_figures("page: load, longest task, web, database; requests, kB, kB of HTML", unit="ms")
     slow = []
-    # The ORM is used while a browser's loop runs in this thread.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    with sync_playwright() as playwright:
+    with psycopg.connect(database_url()) as database, sync_playwright() as playwright:
+        database.autocommit = True
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         context = browser.new_context(base_url=web.url, viewport={"width": 1280, "height": 800})
         context.add_cookies([cookie])
         context.add_init_script(NOTE_TASKS)
         page = context.new_page()
         for name, path in paths.items():
-            best = visits(page, web, path)
+            best = visits(page, web, database, path)
             times = [round(best[kind]) for kind in ("load", "task", "web", "database")]
             sizes = [best["requests"], *(round(best[kind], 1) for kind in ("received", "html"))]
             report_figures(name, *times, *sizes)
-            if best["load"] >= MAX_LOAD_MS or best["task"] > MAX_TASK_MS:
+            if best["web"] + best["database"] > MAX_SERVER_MS or best["task"] > MAX_TASK_MS:
                 slow.append((name, times))
         browser.close()
     assert slow == []

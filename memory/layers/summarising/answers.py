@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Any
 
 from memory.layers.summarising.transcript import count_words, sentences, shorten
@@ -47,8 +47,8 @@ _FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
 _YES_OR_NO = {"yes": True, "no": False}
 _NO_DAY = ("", "-", "–", "—")
 
-# The first line of a JSON document, stripped. Bullets, labels and dates in brackets do not match.
-_JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]?$)")
+# The beginning of a JSON document. Bullets, labels and dates in brackets do not match.
+_JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$|[-=*_]{3,}\s*$)")
@@ -228,22 +228,14 @@ def _parse_day(text: Any) -> date | None:
 def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
     """Return the bullets of a model's answer, within both limits.
 
-    Removes reasoning, code fences, headings, preambles, closing words and excess bullets. Text is
-    cut at the end of a bullet or sentence, and within a sentence only if the first sentence is too
-    long. Raises ValueError with a readable reason if no text is left.
+    Removes reasoning, code fences, headings, preambles, closing words and excess bullets. The
+    strings of a JSON document become bullets. Text is cut at the end of a bullet or sentence, and
+    within a sentence only if the first sentence is too long. Raises ValueError with a readable
+    reason if no text is left.
     """
     if not text.strip():
         raise ValueError("the answer was empty")
-    lines = [
-        line
-        for line in _THINKING.sub("", text[:MAX_ANSWER_CHARS]).splitlines()
-        if line.strip() and not _CODE_FENCE.match(line) and not _HEADING.match(line)
-    ]
-    stripped = map(str.strip, lines)
-    begin = next((line for line in stripped if _JSON.match(line) or not _PREAMBLE.match(line)), "")
-    if _JSON.match(begin):
-        raise ValueError("the answer was JSON without a summary")
-    bullets = _bullets(lines)
+    bullets = _bullets(_json_as_bullets(_THINKING.sub("", text[:MAX_ANSWER_CHARS])))
     if not bullets:
         raise ValueError("the answer was only a preamble")
     result: list[Bullet] = []
@@ -275,8 +267,18 @@ def _split_citation(bullet: str) -> tuple[str, tuple[int, ...]]:
     return bullet[: citation.start()], tuple(cited)
 
 
-def _bullets(lines: list[str]) -> list[str]:
+def _content_lines(text: str) -> list[str]:
+    """Return the lines of an answer except empty lines, code fences and headings."""
+    return [
+        line
+        for line in text.splitlines()
+        if line.strip() and not _CODE_FENCE.match(line) and not _HEADING.match(line)
+    ]
+
+
+def _bullets(text: str) -> list[str]:
     """Return the bullets of an answer without their markers. Without bullets, return its lines."""
+    lines = _content_lines(text)
     has_bullets = any(_BULLET.match(line) for line in lines)
     bullets: list[str] = []
     for line in lines:
@@ -291,6 +293,44 @@ def _bullets(lines: list[str]) -> list[str]:
             # An indented line continues its bullet. Other lines after a bullet are left out.
             bullets[-1] += f" {content}"
     return [bullet for bullet in bullets if re.search(r"\w", bullet)]
+
+
+def _json_as_bullets(text: str) -> str:
+    """Return the strings of a JSON document as bullets. Text that is no JSON is returned unchanged.
+
+    Raises ValueError if the document is broken or contains no text.
+    """
+
+    def is_preamble(line: str) -> bool:
+        return bool(_PREAMBLE.match(line) and not _JSON.match(line))
+
+    bare = "\n".join(dropwhile(is_preamble, _content_lines(text))).strip()
+    if not _JSON.match(bare):
+        return text
+    try:
+        document, _ = json.JSONDecoder().raw_decode(bare)
+        strings = list(_strings(document))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError("the answer was broken JSON") from error
+    if not strings:
+        raise ValueError("the answer was JSON without a text")
+    return "\n".join(
+        f"- {_BULLET.sub('', line)}" for string in strings for line in string.splitlines()
+    )
+
+
+def _strings(document: object) -> Iterator[str]:
+    """Yield the strings in the values of a document. Raises ValueError for a tool call."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list):
+        for element in document:
+            yield from _strings(element)
+    elif isinstance(document, dict):
+        if any({"name", key} <= document.keys() for key in ("arguments", "parameters")):
+            raise ValueError("the answer was a tool call")
+        for element in document.values():
+            yield from _strings(element)
 
 
 def _whole_sentences(text: str, max_words: int) -> str:

@@ -32,7 +32,7 @@ from projects import permissions
 from projects.core import token_counting
 from projects.core.errors import InvalidInputError, NotAllowedError, NotFoundError
 from projects.core.text import storable
-from projects.models import Project
+from projects.models import Membership, Project
 from projects.permissions import WRITERS, projects_for
 
 StartingReply = Coroutine[Any, Any, LiveReply]
@@ -56,7 +56,7 @@ class ModelListView(OpenAIView):
 
 class ModelDetailView(OpenAIView):
     def get(self, request, name: str) -> Response:
-        return Response(_model_data(_get_project(request, name)))
+        return Response(_model_data(_get_membership(request, name).project))
 
 
 def _model_data(project: Project) -> dict[str, Any]:
@@ -69,9 +69,9 @@ def _model_data(project: Project) -> dict[str, Any]:
     }
 
 
-def _get_project(request, name: str) -> Project:
+def _get_membership(request, name: str) -> Membership:
     try:
-        return permissions.project_for_reading(request.user, storable(name), request.auth)
+        return permissions.membership(request.user, storable(name), token=request.auth)
     except Http404 as error:
         message = f"The model `{name}` does not exist or you do not have access to it."
         raise NotFoundError(message, code="model_not_found", field="model") from error
@@ -79,14 +79,14 @@ def _get_project(request, name: str) -> Project:
 
 def _get_writable_project(request, name: str) -> Project:
     """Return the project if the user may write: a reply costs money and may be remembered."""
-    project = _get_project(request, name)
-    if permissions.membership(request.user, project.slug, token=request.auth).role not in WRITERS:
+    member = _get_membership(request, name)
+    if member.role not in WRITERS:
         raise NotAllowedError(
             "Viewers of a project can read it, but get no replies.",
             code="insufficient_permissions",
             field="model",
         )
-    return permissions.require_active(project)
+    return permissions.require_active(member.project)
 
 
 class ChatCompletionView(OpenAIView):

@@ -58,7 +58,7 @@ def test_no_page_obeys_a_text(watched, hostile, open_page):
 
 def test_no_list_of_the_admin_obeys_a_text(watched, hostile):
     page, witness = watched
-    page_visits.look_at(page, witness, page_visits.admin_lists(page_visits.TOLD))
+    page_visits.look_at(page, witness, page_visits.admin_lists(page_visits.PLANTED_NAMES))
     assert len({column for column, _ in witness.payloads}) > 12
 
 

@@ -22,9 +22,9 @@ MESSAGE_CHARS = 500_000
 # A shared machine counts the time of a process up to three times.
 MAX_MESSAGE_SECONDS = 3
 CODE_CHARS = 1_200
-MIN_SECONDS = 0.02
+MIN_SECONDS = 0.04
 SHORT_CODE_CHARS = 600
-SHORT_SECONDS = 0.0015
+SHORT_SECONDS = 0.003
 # 0.1 s is the slowest measured: C# with empty lines.
 MAX_CHUNK_SECONDS = 0.3
 
@@ -152,8 +152,8 @@ def test_a_growing_reply_is_split_within_seconds(unit):
         for piece in pieces:
             splitter.add(piece)
 
-    # A shared machine may slow one of three.
-    assert any(seconds(split) < MAX_MESSAGE_SECONDS / 2 for _ in range(3))
+    # A shared machine may slow some of the runs.
+    assert any(seconds(split) < MAX_MESSAGE_SECONDS / 2 for _ in range(6))
 
 
 def own_literals(name: str) -> list[str]:
@@ -185,6 +185,23 @@ OPENINGS = {
 }
 
 
+def growth_of_long_text(name: str, first: str, unit: str) -> float:
+    """Return by what factor eight chunks take longer than four: the first ones may be quicker.
+
+    Each is the quickest of five in turns, because a shared machine slows down for a while. The four
+    chunks are highlighted two times in a row, so that both take about as long and are slowed alike.
+    """
+    once, twice = (filled(first, unit, count * markup.LEXER_CHUNK_CHARS) for count in (4, 8))
+
+    def two_times() -> None:
+        markup.highlight(once, name)
+        markup.highlight(once, name)
+
+    rounds = [(seconds(markup.highlight, twice, name), seconds(two_times)) for _ in range(5)]
+    longer, shorter = map(min, zip(*rounds, strict=True))
+    return 2 * longer / shorter
+
+
 @pytest.mark.parametrize("name", markup.LEXERS)
 def test_a_lexer_takes_linear_time(name):
     own = own_literals(name)
@@ -208,13 +225,9 @@ def test_a_lexer_takes_linear_time(name):
             continue
         once = filled(first, unit, CODE_CHARS)
         growth = longer / seconds(markup.highlight, once, name)
-        if growth > MAX_GROWTH:
-            # The quickest of five, because a shared machine slows some of them.
-            both = [
-                min(seconds(markup.highlight, text, name) for _ in range(5))
-                for text in (twice, once)
-            ]
-            growth = both[0] / both[1]
+        for _ in range(5):
+            if growth > MAX_GROWTH:
+                growth = growth_of_long_text(name, first, unit)
         if growth > MAX_GROWTH or longer > 3 * MAX_CHUNK_SECONDS:
             slow.append(f"{first!r} + {unit!r}: × {growth:.1f}, {longer:.2f} s")
     assert not slow, "\n".join(slow)

@@ -216,10 +216,8 @@ class FileTextView(FileMixin, APIView):
 
     @extend_schema(parameters=[PAGES, PASSAGE, VERSION], responses=FileTextSerializer)
     def get(self, request, slug: str, pk) -> Response:
-        revision, query = (
-            self.find_version(request, pk),
-            PassageQuerySerializer(data=request.query_params),
-        )
+        revision = self.find_version(request, pk)
+        query = PassageQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         first = query.validated_data["passage"]
         pages = access.pages_of(revision, request.query_params.get("pages", ""), passage=first)

@@ -98,10 +98,8 @@ def _add(request: HttpRequest, member: Membership) -> HttpResponse:
 def _begin_chat(request: HttpRequest, member: Membership) -> Session:
     """Create a chat without messages, with the options of the composer."""
     chat_session = Session(project=member.project, creator_id=request.user.pk)
-    options, model = (
-        ChatOptionsForm(request.POST),
-        SessionModelForm(request.POST, instance=chat_session),
-    )
+    options = ChatOptionsForm(request.POST)
+    model = SessionModelForm(request.POST, instance=chat_session)
     if not (options.is_valid() and model.is_valid()):
         raise InvalidInputError
     options.apply_to(chat_session)

@@ -105,7 +105,7 @@ class FactSearchForm(forms.Form):
 
     q = forms.CharField(label=_("Search"), required=False, max_length=200)
     valid_at = date_field(_("True on"))
-    recorded_at = date_field(_("Known on"))
+    recorded_at = date_field(_("Known by"))
     ended = forms.BooleanField(label=_("Show ended facts"), required=False)
 
     def among(self, facts: FactQuerySet, zone: Any) -> FactQuerySet:

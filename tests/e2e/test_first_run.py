@@ -29,7 +29,7 @@ def test_from_the_welcome_to_the_first_remembered_chat(newcomer, server, say):
     page.get_by_role("button", name="Test").click()
     expect(page.get_by_role("status")).to_contain_text("Hello, I am scripted.")
     page.get_by_label("Name", exact=True).fill("Ledger")
-    page.get_by_role("button", name="Create project").click()
+    page.get_by_label("Name", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="New chat")).to_be_visible()
     slug = page.url.rstrip("/").rpartition("/")[2]
     say(page, "The cutover is on 3 March and the platform team owns it.")

@@ -9,6 +9,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.pending import pending_conversations
 from memory.models import EntryStatus
+from memory.models.entries import CONVERSATION
 from memory.permissions import entries_for, may_decide, may_forget
 from memory.views import layers_chart, lineage, project_page, render_page
 from memory.views.charts.layers_over_time import layers_over_time
@@ -73,7 +74,6 @@ def _tree(
     entries = [block.entry for block in drawn]
     leaves = lineage.leaves(member, (entry for entry in entries if entry.session_id))
     by_id = {leaf.entry.pk: leaf for leaf in leaves}
-    children = lineage.forest(member, (entry for entry in entries if not entry.session_id))
-    return [
-        by_id.get(entry.pk) or lineage.EntrySource(entry, children[entry.pk]) for entry in entries
-    ]
+    sources = [by_id.get(entry.pk) or lineage.EntrySource(entry) for entry in entries]
+    lineage.add_sources(member, (it for it in sources if it.entry.granularity != CONVERSATION))
+    return sources

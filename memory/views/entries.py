@@ -29,7 +29,9 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     returns only the drawer that opens beside the list of layers.
     """
     entry = get_object_or_404(entries_for(member), pk=pk)
-    is_digest = entry.granularity != CONVERSATION
+    is_digest, source = entry.granularity != CONVERSATION, lineage.EntrySource(entry)
+    if is_digest:
+        lineage.add_sources(member, [source])
     readable = not is_digest and _may_read_sources(member, entry)
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
     # Without stored lines, the text is shown unchanged.
@@ -37,7 +39,7 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     context = {
         "entry": entry,
         "above": lineage.ancestors(member, entry),
-        "sources": lineage.forest(member, [entry])[entry.pk] if is_digest else [],
+        "source": source,
         "readable": readable,
         "lines": [] if entry.withheld else linked_lines(request.user, member.project, stored),
         "file": entry.file.document if entry.file and readable else None,

@@ -11,6 +11,7 @@ from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING
 from memory.models import Entry
+from memory.models.entries import CONVERSATION
 from memory.permissions import entries_for
 from projects.models import Membership
 
@@ -23,13 +24,14 @@ MAX_MESSAGES = 500
 class EntrySource:
     """A source entry of a digest, with its own sources: entries or messages.
 
-    `readable`: the reader may open its chat.
+    `readable`: the reader may open its chat. `is_cut`: it has more sources than `below`.
     """
 
     entry: Entry
     below: list["EntrySource"] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     readable: bool = False
+    is_cut: bool = False
 
 
 def ancestors(member: Membership, entry: Entry) -> list[Entry]:
@@ -43,24 +45,29 @@ def ancestors(member: Membership, entry: Entry) -> list[Entry]:
     return chain
 
 
-def forest(member: Membership, entries: Iterable[Entry]) -> dict[UUID, list[EntrySource]]:
-    """Return the sources of each entry by its id, newest first, layer below layer.
+def add_sources(member: Membership, roots: Iterable[EntrySource]) -> None:
+    """Add the sources of digests, newest first, layer below layer.
 
-    At most MAX_ENTRIES sources are returned for all entries together.
+    At most MAX_ENTRIES sources are added in total.
     """
-    level = [entry.pk for entry in entries]
-    roots: dict[UUID, list[EntrySource]] = {pk: [] for pk in level}
-    by_id: dict[UUID, EntrySource] = {}
-    while level and len(by_id) < MAX_ENTRIES:
+    level = {root.entry.pk: root for root in roots}
+    added: list[EntrySource] = []
+    while level:
+        left = MAX_ENTRIES - len(added)
         rows = entries_for(member).filter(parent__in=level).newest_first()
-        sources = [EntrySource(entry) for entry in rows[: MAX_ENTRIES - len(by_id)]]
+        # One more, to know whether sources are missing.
+        found = [EntrySource(entry) for entry in rows[: left + 1]]
+        sources = found[:left]
         for source in sources:
-            parent: UUID = source.entry.parent_id  # type: ignore[assignment]
-            (by_id[parent].below if parent in by_id else roots[parent]).append(source)
-        level = [source.entry.pk for source in sources]
-        by_id |= dict(zip(level, sources, strict=True))
-    _add_messages(member, [source for source in by_id.values() if source.entry.session_id])
-    return roots
+            level[source.entry.parent_id].below.append(source)  # type: ignore[index]
+        if len(found) > left:
+            first_missing = found[left].entry.parent_id
+            for parent in level.values():
+                parent.is_cut = not parent.below or parent.entry.pk == first_missing
+        added += sources
+        digests = [source for source in sources if source.entry.granularity != CONVERSATION]
+        level = {source.entry.pk: source for source in digests}
+    _add_messages(member, [source for source in added if source.entry.session_id])
 
 
 def leaves(member: Membership, entries: Iterable[Entry]) -> list[EntrySource]:

@@ -1,5 +1,6 @@
 // The composer: Enter sends, Shift+Enter starts a new line, the text box grows with its text.
 import { draftOf } from "./drafts.js";
+import { showNotice, showUnadded } from "./files.js";
 import { imageUploads } from "./image-uploads.js";
 import { initPromptPicker } from "./prompt-picker.js";
 import { SendError, isSending, send, stopLatest } from "./replies.js";
@@ -29,13 +30,19 @@ export function initComposer(form) {
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if ((box.value.trim() || images.any()) && !isSending()) sendMessage(form, box, images, draft);
+      if (!(box.value.trim() || images.any()) || isSending() || showUnadded()) return;
+      sendMessage(form, box, images, draft);
     });
   } else
     form.addEventListener("submit", (event) => {
       // The button of the files begins a chat without a message; the text is not sent yet.
-      if (event.submitter?.hasAttribute("formaction")) draft.moveToNextChat();
-      else if (!(box.value.trim() || images.any()) || form.dataset.sent) event.preventDefault();
+      if (event.submitter?.hasAttribute("formaction")) {
+        if (images.any()) {
+          event.preventDefault();
+          showNotice("images");
+        } else draft.moveToNextChat();
+      } else if (!(box.value.trim() || images.any()) || form.dataset.sent || showUnadded())
+        event.preventDefault();
       else {
         form.dataset.sent = "yes";
         draft.markSent();

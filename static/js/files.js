@@ -1,6 +1,7 @@
 // Files for a project or a chat: what is dropped on the page or pasted goes into the file field.
 
 const form = document.querySelector("[data-files]");
+const field = form?.querySelector("input[type=file]");
 const box = form?.closest("[popover]");
 
 /** Puts files into the field. On the page of files they are sent at once; in a chat the reader
@@ -9,12 +10,30 @@ export function take(files) {
   if (!form || !files.length) return;
   const transfer = new DataTransfer();
   for (const file of files) transfer.items.add(file);
-  form.querySelector("input[type=file]").files = transfer.files;
-  if (box) box.showPopover();
+  field.files = transfer.files;
+  if (box) showNotice();
   else form.requestSubmit();
 }
 
+/** Returns whether files are chosen in a chat and not added yet. Shows them then, because a message
+ * would be sent without them. */
+export function showUnadded() {
+  if (!box || !field.files.length) return false;
+  showNotice("unadded");
+  return true;
+}
+
+/** Shows the files with one of the notices of their form; without a name, with none. */
+export function showNotice(name) {
+  for (const notice of form.querySelectorAll("[data-notice]"))
+    notice.hidden = notice.dataset.notice !== name;
+  if (!box.matches(":popover-open")) box.showPopover();
+}
+
 if (form) {
+  form.querySelector("[data-cancel]")?.addEventListener("click", () => {
+    field.value = "";
+  });
   const target = box ? form : document.getElementById("main");
   target.addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;

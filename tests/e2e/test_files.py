@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from tests.chat.pictures import picture as image
 from tests.e2e.conftest import created
 from tests.memory.files.samples import pdf
 from tests.server import PASSWORD
@@ -143,3 +144,46 @@ def test_a_new_chat_begins_with_a_file_and_keeps_the_draft(open_page, server, si
     assert "31 kilograms" in str(server.model.requests[-1]["messages"])
     page.goto(f"/projects/{slug}/")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
+
+
+def test_send_waits_for_files_that_are_chosen_and_not_added(open_page, server, sign_in, say):
+    slug = created(server)["slug"]
+    chat = server.api("POST", f"projects/{slug}/sessions/", {"title": "Pumps"})["id"]
+    page = open_page()
+    sign_in(page)
+    box, files = page.get_by_label("Message", exact=True), page.locator("#chat-files")
+    notice = page.get_by_text("These files are not added yet.")
+    for path in ("", f"chats/{chat}/"):
+        page.goto(f"/projects/{slug}/{path}")
+        box.fill("How heavy is the pump?")
+        drop(page, "[data-composer]", {"weights.md": b"The pump weighs 31 kilograms.\n"})
+        expect(notice).to_be_hidden()
+        page.keyboard.press("Escape")
+        box.press("Enter")
+        expect(notice).to_be_visible()
+        expect(box).to_have_value("How heavy is the pump?")
+        picture(page, "unadded")
+        files.get_by_role("button", name="Cancel").click()
+        expect(files).to_be_hidden()
+    server.model.say("That is not known.")
+    box.press("Enter")
+    page.get_by_text("That is not known.").wait_for()
+
+
+def test_files_do_not_begin_a_chat_that_would_lose_images(open_page, server, sign_in):
+    page = open_page()
+    sign_in(page)
+    page.goto(f"/projects/{created(server)['slug']}/")
+    address = page.url
+    page.locator("[data-picker] input").set_input_files(
+        {"name": "pump.png", "mimeType": "image/png", "buffer": image()}
+    )
+    drop(page, "[data-composer]", {"weights.md": b"The pump weighs 31 kilograms.\n"})
+    page.locator("#chat-files").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("Images need a message.")).to_be_visible()
+    assert page.url == address
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Files", exact=True).click()
+    page.locator("#chat-files").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("1 file added.")).to_be_visible()

@@ -9,6 +9,7 @@ from chat.models import Session, Visibility
 from memory.models import ActivityVerb, Entry, EntryStatus
 from memory.models.activity import record_activity
 from memory.moderation import entry_operations
+from memory.views import lineage
 
 pytestmark = pytest.mark.django_db
 
@@ -71,6 +72,20 @@ def test_a_digest_is_followed_down_to_the_very_message(read, owner, entry, day, 
     assert text.index(f"/memory/{day.pk}/") < text.index(f"/memory/{entry.pk}/")
     assert f"/projects/billing/chats/{entry.session_id}/?through=2#m2" in text
     assert "Does the replica stay up after it?" in text
+
+
+def test_a_cut_tree_says_where_sources_are_missing(read, owner, entry, day, remember, monkeypatch):
+    week = remember("- A week", granularity="week", period_key="2026-W11")
+    other = remember("- Another day", granularity="day", period_key="2026-03-14")
+    Entry.objects.filter(pk__in=[day.pk, other.pk]).update(parent=week, state=EntryStatus.ABSORBED)
+    assert "Open it to see all sources." not in read(owner, week)
+    monkeypatch.setattr(lineage, "MAX_ENTRIES", 2)
+    text = read(owner, week)
+    assert text.count("Open it to see all sources.") == 2
+    assert "newest sources are listed" not in text
+    monkeypatch.setattr(lineage, "MAX_ENTRIES", 1)
+    assert "Only the 1 newest sources are listed." in read(owner, week)
+    assert "Only the 1 newest sources are listed." in read(owner, week, "?part=drawer")
 
 
 def test_messages_of_a_private_chat_are_not_followed_to(read, owner, editor, entry, day):

@@ -103,6 +103,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Projects that remember.",
     "VERSION": __version__,
     "SERVE_INCLUDE_SCHEMA": False,
+    "DEFAULT_GENERATOR_CLASS": "projects.api.schema.EnglishSchemaGenerator",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "projects.api.schema.describe_errors",

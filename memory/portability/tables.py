@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, Field, ForeignKey, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
+from django.utils import translation
 
 from chat.models import (
     Attachment,
@@ -234,12 +235,14 @@ def setting_columns() -> Iterable[Field]:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the lines of each file."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {table.name: row_schema(table.columns) for table in TABLES}
-        | {"project": row_schema(setting_columns())},
-    }
+    """Return the JSON Schema of the lines of each file, with English descriptions.
+
+    Exports do not depend on the language of the page on which they are started.
+    """
+    with translation.override("en"):
+        definitions = {table.name: row_schema(table.columns) for table in TABLES}
+        definitions["project"] = row_schema(setting_columns())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
 
 
 def row_schema(columns: Iterable[Field]) -> dict[str, Any]:

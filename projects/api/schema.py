@@ -5,7 +5,9 @@ Error responses are {"detail": …}, or {"field": […]} for invalid input.
 
 from typing import Any
 
+from django.utils import translation
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import Direction, OpenApiResponse
 from rest_framework import status
@@ -67,6 +69,17 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
     def get_security_definition(self, auto_schema) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer"}
+
+
+class EnglishSchemaGenerator(SchemaGenerator):
+    """Describes the API in English, even for a request with the parameter `lang`, because only the
+    texts that it shares with pages are translated.
+    """
+
+    def get_schema(self, request=None, public=False) -> SchemaDict:
+        with translation.override("en"):
+            schema: SchemaDict = super().get_schema(request, public)
+        return schema
 
 
 class StrataAutoSchema(AutoSchema):

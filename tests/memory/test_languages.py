@@ -18,6 +18,7 @@ from memory import facts
 from memory.layers import periods
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
+from memory.portability.tables import json_schema
 from projects.models import Membership
 from tests.html import compact
 
@@ -178,6 +179,7 @@ def test_models_and_files_know_no_readers_language(project, owner, chat, entry, 
             prompt.receipt(),
             files[0],
             bank.text,
+            json_schema(),
         )
 
     with translation.override("en"):

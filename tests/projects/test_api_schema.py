@@ -31,6 +31,17 @@ def test_the_schema_is_valid_and_names_every_route(schema):
     assert set(schema["paths"]) == paths
 
 
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [("", {"Accept-Language": "de"}), ("?lang=de", {})],
+    ids=["header", "query"],
+)
+def test_the_schema_is_in_english_for_everybody(client, schema, query, headers):
+    accept = {"Accept": "application/vnd.oai.openapi+json"}
+    answer = client.get(f"/api/v1/schema/{query}", headers=accept | headers)
+    assert answer.json() == schema
+
+
 def test_a_message_may_be_answered_with_data_or_events(schema):
     answers = schema["paths"]["/api/v1/sessions/{id}/messages/"]["post"]["responses"]
     assert set(answers["201"]["content"]) == {"application/json"}

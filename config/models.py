@@ -77,7 +77,7 @@ class CrashedTask(models.Model):
     set_aside_at = models.DateTimeField(
         _("paused since"),
         null=True,
-        help_text="The task does not run since then. A task without arguments is only paused.",
+        help_text=_("The task does not run since then. A task without arguments is only paused."),
     )
 
     objects = CrashedTaskQuerySet.as_manager()

@@ -7,11 +7,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
+from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 
-HIDDEN_TEXT = "(private)"
+HIDDEN_TEXT = _("(private)")
 
 
 def is_private(session: Session | None) -> bool:
@@ -35,7 +36,7 @@ class PrivateTextAdmin(admin.ModelAdmin):
     def preview(self, row: Any, text: str) -> str:
         """Return the beginning of `text` for a list, or HIDDEN_TEXT if the session is private."""
         if is_private(self.get_session(row)):
-            return HIDDEN_TEXT
+            return str(HIDDEN_TEXT)
         return Truncator(text).chars(60) or "—"
 
     def get_search_results(

@@ -46,12 +46,12 @@ class Attachment(ProjectScopedModel):
         _("description"),
         max_length=1_000,
         blank=True,
-        help_text="Alternative text for readers and models that cannot see the image.",
+        help_text=_("Alternative text for readers and models that cannot see the image."),
     )
     media_type = models.CharField(_("media type"), max_length=40)
-    width = models.PositiveIntegerField(_("width"), help_text="Pixels.")
-    height = models.PositiveIntegerField(_("height"), help_text="Pixels.")
-    size = models.PositiveIntegerField(_("size"), help_text="Bytes.")
+    width = models.PositiveIntegerField(_("width"), help_text=_("Pixels."))
+    height = models.PositiveIntegerField(_("height"), help_text=_("Pixels."))
+    size = models.PositiveIntegerField(_("size"), help_text=_("Bytes."))
     sha256 = models.CharField(_("SHA-256"), max_length=64)
     file = models.FileField(_("file"), upload_to=stored_at, max_length=200)
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
@@ -79,11 +79,11 @@ class FileRemoval(models.Model):
         _("forget request"),
         null=True,
         blank=True,
-        help_text="The forget request that caused the removal.",
+        help_text=_("The forget request that caused the removal."),
     )
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     last_error = models.CharField(
-        _("last error"), max_length=100, blank=True, help_text="The class of the error."
+        _("last error"), max_length=100, blank=True, help_text=_("The class of the error.")
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
     next_try_at = models.DateTimeField(_("next attempt"), default=timezone.now)

@@ -54,12 +54,12 @@ class Call(ProjectScopedModel):
         _("API token ID"),
         null=True,
         blank=True,
-        help_text="The public id of the API token of the request.",
+        help_text=_("The public id of the API token of the request."),
     )
     kind = models.CharField(_("kind"), max_length=12, choices=CallKind.choices)
     model = models.CharField(_("model"), max_length=200)
     session_id = models.UUIDField(_("chat ID"), null=True, blank=True)
-    message_id = models.UUIDField(_("message ID"), null=True, blank=True, help_text="The reply.")
+    message_id = models.UUIDField(_("message ID"), null=True, blank=True, help_text=_("The reply."))
     started_at = models.DateTimeField(_("started at"), default=timezone.now)
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
@@ -67,17 +67,22 @@ class Call(ProjectScopedModel):
         _("cached tokens"),
         default=0,
         db_default=0,
-        help_text="Input tokens that the provider read from its cache.",
+        help_text=_("Input tokens that the provider read from its cache."),
     )
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     cost = models.DecimalField(
-        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"),
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text=_("US dollars."),
     )
     outcome = models.CharField(
         _("outcome"),
         max_length=200,
         blank=True,
-        help_text="“answered”, or the reason of the failure.",
+        help_text=_("“answered”, or the reason of the failure."),
     )
     reserved_tokens = models.PositiveIntegerField(_("reserved tokens"), null=True, blank=True)
     reserved_cost = models.DecimalField(

@@ -54,7 +54,7 @@ class Import(ProjectScopedModel):
     state = models.CharField(
         _("state"), max_length=10, choices=ImportState.choices, default=ImportState.WAITING
     )
-    progress = models.PositiveSmallIntegerField(_("progress"), default=0, help_text="Percent.")
+    progress = models.PositiveSmallIntegerField(_("progress"), default=0, help_text=_("Percent."))
     sessions = models.PositiveIntegerField(_("chats"), default=0)
     imported = models.PositiveIntegerField(_("imported"), default=0)
     skipped = models.PositiveIntegerField(_("skipped"), default=0)

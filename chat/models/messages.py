@@ -137,7 +137,10 @@ class Message(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="copies",
-        help_text="In a fork: the original, which memory covers. The copy is forgotten with it.",
+        help_text=_(
+            "In a fork: the original message. Memory covers only the original, and forgetting it "
+            "also forgets the copy."
+        ),
     )
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
     author = models.ForeignKey(
@@ -152,7 +155,7 @@ class Message(ProjectScopedModel):
         _("author’s name"),
         max_length=120,
         blank=True,
-        help_text="The speaker of an imported message.",
+        help_text=_("The speaker of an imported message."),
     )
     text = models.TextField(_("text"), blank=True)
     tokens = models.PositiveIntegerField(
@@ -165,7 +168,7 @@ class Message(ProjectScopedModel):
         _("error"),
         max_length=500,
         blank=True,
-        help_text="The reason of the failure, as shown to users.",
+        help_text=_("The reason of the failure, as shown to users."),
     )
     version = models.PositiveIntegerField(_("version"), default=1)
     remembered = models.BooleanField(_("remembered"), default=True)
@@ -173,30 +176,37 @@ class Message(ProjectScopedModel):
     input_tokens = models.PositiveIntegerField(_("input tokens"), null=True, blank=True)
     output_tokens = models.PositiveIntegerField(_("output tokens"), null=True, blank=True)
     cost = models.DecimalField(
-        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"),
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text=_("US dollars."),
     )
     first_token_ms = models.PositiveIntegerField(_("first token (ms)"), null=True, blank=True)
     receipt = models.JSONField(
         _("receipt"),
         default=dict,
         blank=True,
-        help_text="The items of the prompt, by id and revision.",
+        help_text=_("The items of the prompt, by id and revision."),
     )
     tool_calls = models.JSONField(
         _("tool calls"),
         default=list,
         blank=True,
-        help_text="The reply's calls of tools that the API client declared: id, name, arguments.",
+        help_text=_(
+            "The reply's calls of tools that the API client declared: id, name, arguments."
+        ),
     )
     tool_call_id = models.TextField(
-        _("tool call ID"), blank=True, help_text="In a tool's result: the id of the call."
+        _("tool call ID"), blank=True, help_text=_("In a tool's result: the id of the call.")
     )
     lookups = models.JSONField(
         _("lookups"),
         default=list,
         db_default=Value([], models.JSONField()),
         blank=True,
-        help_text="What a reply looked up: tool, arguments, result_count, error.",
+        help_text=_("The lookups of a reply: tool, arguments, result_count, error."),
     )
     source_key = models.CharField(
         _("ID at the source"), max_length=300, null=True, blank=True, editable=False
@@ -208,13 +218,13 @@ class Message(ProjectScopedModel):
         null=True,
         blank=True,
         editable=False,
-        help_text="When a moderator hid the message. It counts as deleted until it is shown.",
+        help_text=_("When a moderator hid the message. It counts as deleted until it is shown."),
     )
     forgotten_at = models.DateTimeField(
         _("forgotten at"),
         null=True,
         blank=True,
-        help_text="The text and everything derived from it are deleted since then.",
+        help_text=_("The text and everything derived from it are deleted since then."),
     )
     stop_requested = models.BooleanField(
         _("stop requested"), default=False, editable=False, help_text="A reader stopped the reply."
@@ -298,7 +308,7 @@ class MessageRevision(ProjectScopedModel):
         Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="revisions"
     )
     version = models.PositiveIntegerField(
-        _("version"), help_text="The version of the message that had this text."
+        _("version"), help_text=_("The version of the message that had this text.")
     )
     text = models.TextField(_("text"), blank=True)
     edited_by = models.ForeignKey(
@@ -309,7 +319,7 @@ class MessageRevision(ProjectScopedModel):
         related_name="+",
     )
     edited_at = models.DateTimeField(
-        _("edited at"), help_text="The time at which another text replaced it."
+        _("edited at"), help_text=_("The time at which another text replaced it.")
     )
 
     class Meta:

@@ -46,7 +46,7 @@ class ModelProvider(models.Model):
         _("address"),
         max_length=2_000,
         blank=True,
-        help_text="Of an OpenAI-compatible server, with its /v1.",
+        help_text=_("Of an OpenAI-compatible server, with its /v1."),
     )
     encrypted_key = models.TextField(
         _("encrypted key"),
@@ -58,7 +58,7 @@ class ModelProvider(models.Model):
         _("models"),
         default=list,
         editable=False,
-        help_text="What is known of each model: `chat.providers.catalogue.KnownModel`.",
+        help_text=_("The models of the provider, with the known properties of each."),
     )
     checked_at = models.DateTimeField(_("checked at"), null=True, editable=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

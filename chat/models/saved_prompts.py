@@ -52,7 +52,7 @@ class SavedPrompt(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="The user of a personal prompt. Empty: a prompt of the project.",
+        help_text=_("The user of a personal prompt. Empty: a prompt of the project."),
     )
     name = models.CharField(_("name"), max_length=60, validators=[validate_prompt_name])
     text = models.TextField(_("text"), max_length=MAX_PROMPT_CHARS)
@@ -63,7 +63,7 @@ class SavedPrompt(ProjectScopedModel):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="Who wrote the text last.",
+        help_text=_("Who wrote the text last."),
     )
     updated_at = models.DateTimeField(_("changed at"), default=timezone.now)
 

@@ -88,7 +88,7 @@ class Session(ProjectScopedModel):
         choices=SessionKind.choices,
         default=SessionKind.CHAT,
         editable=False,
-        help_text="The assistant does not reply to notes.",
+        help_text=_("The assistant does not reply to notes."),
     )
     title = models.CharField(_("title"), max_length=200, blank=True)
     title_by_hand = models.BooleanField(
@@ -100,7 +100,9 @@ class Session(ProjectScopedModel):
         _("visibility"), max_length=10, choices=Visibility.choices, default=Visibility.PROJECT
     )
     remembered = models.BooleanField(
-        _("remembered"), default=True, help_text="New messages are added to the project's memory."
+        _("remembered"),
+        default=True,
+        help_text=_("New messages are added to the project's memory."),
     )
     status = models.CharField(
         _("status"), max_length=10, choices=SessionStatus.choices, default=SessionStatus.ACTIVE
@@ -110,7 +112,7 @@ class Session(ProjectScopedModel):
         null=True,
         blank=True,
         validators=[MinValueValidator(HISTORY_LIMITS[0]), MaxValueValidator(HISTORY_LIMITS[1])],
-        help_text="Messages that the model sees. Empty: the project's limit.",
+        help_text=_("Messages that the model sees. Empty: the project's limit."),
     )
     chat_model = models.CharField(
         _("chat model"),
@@ -176,7 +178,7 @@ class Session(ProjectScopedModel):
         null=True,
         blank=True,
         editable=False,
-        help_text="The id of the conversation at its source.",
+        help_text=_("The id of the conversation at its source."),
     )
     deleted_at = models.DateTimeField(
         _("deleted at"),

@@ -108,7 +108,7 @@ class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
     @admin.display(description=_("fact"))
     def statement(self, fact: Fact) -> str:
         is_hidden = fact.user_id is not None or fact.is_private  # type: ignore[attr-defined]
-        return HIDDEN_TEXT if is_hidden else Truncator(fact.text).chars(90)
+        return str(HIDDEN_TEXT) if is_hidden else Truncator(fact.text).chars(90)
 
     @admin.display(description=_("until"), ordering="ends")
     def until(self, fact: Fact) -> Any:

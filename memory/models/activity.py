@@ -99,7 +99,7 @@ class Activity(ProjectScopedModel):
         on_delete=models.DO_NOTHING,
         db_constraint=False,
         related_name="+",
-        help_text="Empty: Strata itself.",
+        help_text=_("Empty: Strata itself."),
     )
     whom = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -110,7 +110,7 @@ class Activity(ProjectScopedModel):
         db_constraint=False,
         db_index=False,
         related_name="+",
-        help_text="The member, for acts on a membership.",
+        help_text=_("The member, for acts on a membership."),
     )
     role_before = models.CharField(
         _("former role"), max_length=10, blank=True, default="", db_default=""
@@ -125,28 +125,33 @@ class Activity(ProjectScopedModel):
     granularity = models.CharField(_("layer"), max_length=12, blank=True)
     period_key = models.CharField(_("period"), max_length=10, blank=True)
     related = models.JSONField(
-        _("other objects"), default=list, blank=True, help_text="Ids of other affected objects."
+        _("other objects"), default=list, blank=True, help_text=_("Ids of other affected objects.")
     )
     count = models.PositiveIntegerField(
-        _("affected objects"), default=0, help_text="The number of all affected objects."
+        _("affected objects"), default=0, help_text=_("The number of all affected objects.")
     )
     reason = models.CharField(
         _("reason"),
         max_length=200,
         blank=True,
-        help_text="A ModerationReason, or the reason of a failure.",
+        help_text=_("The reason that a moderator chose, or the reason of a failure."),
     )
     receipt = models.JSONField(
         _("receipt"),
         default=dict,
         blank=True,
-        help_text="For a forget request: the removed objects, as numbers and ids.",
+        help_text=_("For a forget request: the removed objects, as numbers and ids."),
     )
     calls = models.PositiveIntegerField(_("model calls"), default=0)
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
     cost = models.DecimalField(
-        _("cost"), max_digits=12, decimal_places=6, null=True, blank=True, help_text="US dollars."
+        _("cost"),
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text=_("US dollars."),
     )
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
 

@@ -58,17 +58,17 @@ class Block(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="The user of a personal block. Empty: a block of the project.",
+        help_text=_("The user of a personal block. Empty: a block of the project."),
     )
     name = models.CharField(_("name"), max_length=60, validators=[validate_block_name])
     content = models.TextField(_("text"), blank=True, max_length=MAX_BLOCK_CHARS)
     position = models.PositiveIntegerField(
         _("position"),
         default=0,
-        help_text="The position among the blocks of the project or of the user, from 0.",
+        help_text=_("The position among the blocks of the project or of the user, from 0."),
     )
     tokens = models.PositiveIntegerField(
-        _("tokens"), help_text="Tokens of the block in prompts (cl100k_base)."
+        _("tokens"), help_text=_("Tokens of the block in prompts (cl100k_base).")
     )
     version = models.PositiveIntegerField(_("version"), default=1)
     written_by = models.ForeignKey(
@@ -78,7 +78,7 @@ class Block(ProjectScopedModel):
         blank=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="The only author. Empty: several authors, or a deleted account.",
+        help_text=_("The only author. Empty: several authors, or a deleted account."),
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
     updated_at = models.DateTimeField(_("changed at"), default=timezone.now)

@@ -58,8 +58,9 @@ class Chunk(ProjectScopedModel):
     source_type = models.CharField(_("kind of source"), max_length=10, choices=SourceType.choices)
     source = models.UUIDField(
         _("source"),
-        help_text="The session of messages, the entry of a summary, the fact, or the "
-        "version of a file.",
+        help_text=_(
+            "The session of messages, the entry of a summary, the fact, or the version of a file."
+        ),
     )
     session = models.ForeignKey(
         Session,
@@ -72,7 +73,7 @@ class Chunk(ProjectScopedModel):
     first_seq = models.PositiveIntegerField(_("first message"))
     last_seq = models.PositiveIntegerField(_("last message"))
     part = models.PositiveIntegerField(
-        _("part"), default=0, help_text="The number of this part of a long message."
+        _("part"), default=0, help_text=_("The number of this part of a long message.")
     )
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
     author = models.ForeignKey(
@@ -86,11 +87,11 @@ class Chunk(ProjectScopedModel):
     speaker = models.CharField(_("speaker"), max_length=300)
     text = models.TextField(_("text"))
     tokens = models.PositiveIntegerField(
-        _("tokens"), help_text="Tokens in prompts, with date and speaker (cl100k_base)."
+        _("tokens"), help_text=_("Tokens in prompts, with date and speaker (cl100k_base).")
     )
     occurred_at = models.DateTimeField(_("time"))
     language = models.CharField(
-        _("language"), max_length=63, help_text="The text search configuration of the terms."
+        _("language"), max_length=63, help_text=_("The text search configuration of the terms.")
     )
     terms = models.GeneratedField(
         verbose_name=_("hashes of words"),
@@ -161,7 +162,7 @@ class Vector(ProjectScopedModel):
     indexed = models.BooleanField(
         _("in the index"),
         default=False,
-        help_text="Whether the vector is in the index; see vector_index.",
+        help_text=_("Search compares vectors outside of the index one by one."),
     )
 
     class Meta:
@@ -216,15 +217,15 @@ class IndexCursor(LeasedModel):
         Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
     )
     wanted = models.PositiveBigIntegerField(
-        _("changes"), default=0, help_text="The number of changes."
+        _("changes"), default=0, help_text=_("The number of changes.")
     )
     done = models.PositiveBigIntegerField(
-        _("indexed changes"), default=0, help_text="The number of changes that are indexed."
+        _("indexed changes"), default=0, help_text=_("The number of changes that are indexed.")
     )
     dirty_from = models.PositiveIntegerField(
         _("changed from message"),
         default=1,
-        help_text="The first seq that may differ from the chunks.",
+        help_text=_("The number of the first message that may differ from the index."),
     )
     indexed_through = models.PositiveIntegerField(_("indexed up to message"), default=0)
 

@@ -92,7 +92,7 @@ class Ladder(LeasedModel):
         _("next merge"),
         null=True,
         blank=True,
-        help_text="The next time at which entries are old enough to roll up.",
+        help_text=_("The next time at which entries are old enough to roll up."),
     )
 
     objects = LeasedQuerySet.as_manager()

@@ -56,7 +56,7 @@ def lines_field() -> models.JSONField:
         default=list,
         blank=True,
         db_default=models.Value([], models.JSONField()),
-        help_text="The lines of the text, the most important first.",
+        help_text=_("The lines of the text, the most important first."),
     )
 
 
@@ -148,7 +148,7 @@ class Entry(ProjectScopedModel):
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,
-        help_text="The version of a file that it summarises.",
+        help_text=_("The version of a file that it summarises."),
     )
     first_seq = models.PositiveIntegerField(_("first message"), null=True, blank=True)
     last_seq = models.PositiveIntegerField(_("last message"), null=True, blank=True)
@@ -162,7 +162,9 @@ class Entry(ProjectScopedModel):
     )
     summary = models.TextField(_("summary"))
     lines = lines_field()
-    tokens = models.PositiveIntegerField(_("tokens"), help_text="Tokens in the bank (cl100k_base).")
+    tokens = models.PositiveIntegerField(
+        _("tokens"), help_text=_("Tokens in the bank (cl100k_base).")
+    )
     message_count = models.PositiveIntegerField(_("messages"))
     first_source_at = models.DateTimeField(_("first source"))
     last_source_at = models.DateTimeField(_("last source"))
@@ -173,7 +175,7 @@ class Entry(ProjectScopedModel):
     withheld = models.BooleanField(
         _("text hidden"),
         default=False,
-        help_text="A source was hidden, deleted or forgotten: no text until the rewrite.",
+        help_text=_("A source was hidden, deleted or forgotten: no text until the rewrite."),
     )
     waits_because = models.CharField(
         _("reason for review"),
@@ -184,18 +186,18 @@ class Entry(ProjectScopedModel):
     note = models.TextField(
         _("note"),
         blank=True,
-        help_text="A hand-written text of a digest, used as one of its sources.",
+        help_text=_("A hand-written text of a digest, used as one of its sources."),
     )
     losses = models.JSONField(
         _("missing details"),
         default=list,
         blank=True,
-        help_text="Particulars of the children that are missing in the text.",
+        help_text=_("Details of the sources that are missing in the text."),
     )
     particulars = models.PositiveIntegerField(
         _("details in the sources"),
         default=0,
-        help_text="The number of names, dates, numbers and identifiers in the children.",
+        help_text=_("The number of names, dates, numbers and identifiers in the sources."),
     )
     revision = models.PositiveIntegerField(_("version"), default=1)
     sources_hash = models.CharField(
@@ -205,7 +207,7 @@ class Entry(ProjectScopedModel):
         help_text="A hash of the ids and revisions of the sources.",
     )
     written_by = models.CharField(
-        _("written by"), max_length=200, help_text="The name of the model, or “extractive”."
+        _("written by"), max_length=200, help_text=_("The name of the model, or “extractive”.")
     )
     written_at = models.DateTimeField(_("written at"), default=timezone.now)
 

@@ -146,7 +146,7 @@ class Fact(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="The only user that the fact is about and shown to. Empty: the project.",
+        help_text=_("The only user that the fact is about and shown to. Empty: the project."),
     )
     subject = models.CharField(_("subject"), max_length=MAX_SUBJECT_CHARS)
     predicate = models.CharField(_("predicate"), max_length=MAX_PREDICATE_CHARS)
@@ -158,20 +158,20 @@ class Fact(ProjectScopedModel):
         _("normalised predicate"), max_length=MAX_PREDICATE_CHARS, editable=False
     )
     topic = models.CharField(_("topic"), max_length=64, editable=False)
-    confidence = models.FloatField(_("confidence"), default=1.0, help_text="From 0 to 1.")
+    confidence = models.FloatField(_("confidence"), default=1.0, help_text=_("From 0 to 1."))
     valid_from = models.DateTimeField(_("valid from"))
     valid_until = models.DateTimeField(
         _("valid until"),
         null=True,
         blank=True,
-        help_text="An end that somebody entered. The next fact of the topic also ends the fact.",
+        help_text=_("An end that somebody entered. The next fact of the topic also ends the fact."),
     )
     recorded_at = models.DateTimeField(_("recorded at"), default=timezone.now)
     retired_at = models.DateTimeField(
         _("replaced at"),
         null=True,
         blank=True,
-        help_text="The time at which the project retired this version.",
+        help_text=_("The time at which the project retired this version."),
     )
     earlier_of = models.ForeignKey(
         "self",
@@ -180,7 +180,7 @@ class Fact(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="earlier",
-        help_text="The fact of which this is an earlier version.",
+        help_text=_("The fact of which this is an earlier version."),
     )
     state = models.CharField(
         _("state"), max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE
@@ -192,10 +192,12 @@ class Fact(ProjectScopedModel):
         blank=True,
     )
     by_hand = models.BooleanField(
-        _("entered by hand"), default=False, help_text="Entered by hand: the fact needs no source."
+        _("entered by hand"),
+        default=False,
+        help_text=_("Entered by hand: the fact needs no source."),
     )
     written_by = models.CharField(
-        _("written by"), max_length=200, help_text="The name of the model or of the author."
+        _("written by"), max_length=200, help_text=_("The name of the model or of the author.")
     )
     version = models.PositiveIntegerField(_("version"), default=1)
 

@@ -60,7 +60,7 @@ class File(ProjectScopedModel):
         blank=True,
         on_delete=models.CASCADE,
         related_name="files",
-        help_text="The only chat that has the file. Empty: the whole project.",
+        help_text=_("The only chat that has the file. Empty: the whole project."),
     )
     name = models.CharField(_("name"), max_length=MAX_FILE_NAME_CHARS)
     added_by = models.ForeignKey(
@@ -75,11 +75,11 @@ class File(ProjectScopedModel):
         _("uses"),
         default=0,
         db_default=0,
-        help_text="The number of prompts that contained a passage.",
+        help_text=_("The number of prompts that contained a passage."),
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
     changed_at = models.DateTimeField(
-        _("changed at"), default=timezone.now, help_text="When its version was added."
+        _("changed at"), default=timezone.now, help_text=_("When its version was added.")
     )
 
     objects = FileQuerySet.as_manager()
@@ -135,7 +135,7 @@ class FileRevision(LeasedModel):
     number = models.PositiveIntegerField(_("number"))
     media_type = models.CharField(_("media type"), max_length=100, blank=True)
     title = models.CharField(_("title"), max_length=300, blank=True)
-    size = models.PositiveBigIntegerField(_("size"), help_text="Bytes.")
+    size = models.PositiveBigIntegerField(_("size"), help_text=_("Bytes."))
     sha256 = models.CharField(_("SHA-256"), max_length=64)
     file = models.FileField(_("file"), upload_to=stored_at, max_length=200)
     page_count = models.PositiveIntegerField(_("pages"), default=0)
@@ -210,15 +210,18 @@ class FilePassage(ProjectScopedModel):
         FileRevision, verbose_name=_("version"), on_delete=models.CASCADE, related_name="passages"
     )
     number = models.PositiveIntegerField(
-        _("number"), help_text="The place in the document, from 1."
+        _("number"), help_text=_("The place in the document, from 1.")
     )
     section = models.PositiveIntegerField(
-        _("page or section"), help_text="The number of its page or section, from 1."
+        _("page or section"), help_text=_("The number of its page or section, from 1.")
     )
     page = models.PositiveIntegerField(_("page"), null=True, blank=True)
-    label = models.CharField(_("place"), max_length=200, blank=True, help_text="Such as “p. 3”.")
+    label = models.CharField(_("place"), max_length=200, blank=True, help_text=_("Such as “p. 3”."))
     headings = models.CharField(
-        _("headings"), max_length=1_000, blank=True, help_text="The headings above it, as a path."
+        _("headings"),
+        max_length=1_000,
+        blank=True,
+        help_text=_("The headings above it, as a path."),
     )
     text = models.TextField(_("text"))
 

@@ -69,7 +69,7 @@ class LeasedModel(ProjectScopedModel):
     lease_holder = models.UUIDField(_("leased by"), null=True, blank=True)
     lease_until = models.DateTimeField(_("leased until"), null=True, blank=True)
     failures = models.PositiveIntegerField(
-        _("failures"), default=0, help_text="Failures since the last success."
+        _("failures"), default=0, help_text=_("Failures since the last success.")
     )
     next_try_at = models.DateTimeField(_("next attempt"), null=True, blank=True)
     last_error = models.CharField(_("last error"), max_length=500, blank=True)

@@ -38,7 +38,7 @@ class Tombstone(ProjectScopedModel):
     )
     kind = models.CharField(_("kind"), max_length=8, choices=TombstoneKind.choices)
     subject = models.CharField(
-        _("ID or hash"), max_length=64, help_text="An id, or the SHA-256 of an id."
+        _("ID or hash"), max_length=64, help_text=_("An id, or the SHA-256 of an id.")
     )
     at = models.DateTimeField(_("time"), default=timezone.now)
 

@@ -82,14 +82,14 @@ class Webhook(LeasedModel):
         _("previous secret valid until"),
         null=True,
         blank=True,
-        help_text="The time until which the previous secret also signs.",
+        help_text=_("The time until which the previous secret also signs."),
     )
     off_because = models.CharField(
         _("reason for being off"),
         max_length=10,
         choices=WebhookOffReason.choices,
         blank=True,
-        help_text="Empty: the webhook is on.",
+        help_text=_("Empty: the webhook is on."),
     )
     off_since = models.DateTimeField(_("off since"), null=True, blank=True)
     failing_since = models.DateTimeField(_("failing since"), null=True, blank=True)
@@ -175,7 +175,7 @@ class Delivery(ProjectScopedModel):
     status_code = models.PositiveSmallIntegerField(_("HTTP status"), null=True, blank=True)
     latency_ms = models.PositiveIntegerField(_("response time (ms)"), null=True, blank=True)
     error = models.CharField(
-        _("error"), max_length=200, blank=True, help_text="The reason of the failure."
+        _("error"), max_length=200, blank=True, help_text=_("The reason of the failure.")
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -46,10 +46,10 @@ class IdempotencyKey(models.Model):
         help_text="A keyed digest of the method, the path and the body.",
     )
     status = models.PositiveSmallIntegerField(
-        _("HTTP status"), help_text="The status of the first response."
+        _("HTTP status"), help_text=_("The status of the first response.")
     )
     made = models.JSONField(
-        _("created objects"), default=dict, help_text="The ids of the created objects."
+        _("created objects"), default=dict, help_text=_("The ids of the created objects.")
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True, db_index=True)
 

@@ -105,7 +105,7 @@ class Invitation(models.Model):
         _("maximum uses"),
         null=True,
         blank=True,
-        help_text="The number of people who may use the link. Empty: no limit.",
+        help_text=_("The number of people who may use the link. Empty: no limit."),
     )
     uses = models.PositiveIntegerField(_("uses"), default=0, editable=False)
     created_by = models.ForeignKey(

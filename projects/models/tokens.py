@@ -57,7 +57,7 @@ class Token(AbstractAuthToken):
         blank=True,
         on_delete=models.CASCADE,
         related_name="+",
-        help_text="The only project that the token may use. Empty: all projects of the user.",
+        help_text=_("The only project that the token may use. Empty: all projects of the user."),
     )
     scopes = models.JSONField(_("permissions"), default=all_scopes, validators=[validate_scopes])
     public_id = models.UUIDField(
@@ -68,7 +68,7 @@ class Token(AbstractAuthToken):
         help_text="The id in API responses and log lines, in place of the digest.",
     )
     last_used_at = models.DateTimeField(
-        _("last used"), null=True, blank=True, editable=False, help_text="Rounded to the minute."
+        _("last used"), null=True, blank=True, editable=False, help_text=_("Rounded to the minute.")
     )
 
     objects = AuthTokenManager.from_queryset(TokenQuerySet)()
@@ -113,7 +113,7 @@ class Bucket(models.Model):
         _("holder and rate"),
         primary_key=True,
         max_length=80,
-        help_text="The holder and the name of the rate.",
+        help_text=_("The holder and the name of the rate."),
     )
     # Not indexed, because every request updates a row. Without an index, the new version of the row
     # stays on the same page.

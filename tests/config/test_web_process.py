@@ -121,6 +121,18 @@ def test_new_connections_are_refused_so_that_a_proxy_tries_another_process(run):
     run(connect_after_the_stop)
 
 
+def test_no_response_waits_for_an_acknowledgement(run):
+    async def look_at_an_open_connection(running: Running) -> None:
+        client = running.connect(REQUEST)
+        await running.answer(client)
+        [protocol] = running.server.server_state.connections
+        connection = protocol.transport.get_extra_info("socket")
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        running.stop()
+
+    run(look_at_an_open_connection)
+
+
 def test_it_listens_on_an_ipv6_address():
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")

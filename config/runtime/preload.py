@@ -55,12 +55,13 @@ def load() -> None:
     from chat import providers
     from chat.prompt import tools
     from config.celery import app
-    from memory.recall import embedders
+    from memory.recall import embedders, wordpieces
     from projects.core import token_counting
     from projects.core.outbound_http import trusted_certificates
 
     try:
         embedders.get()
+        wordpieces.query_pieces("once")
         token_counting.count("once")
         for path in settings.CHAT_PROMPT_SECTIONS:
             import_string(path)

@@ -277,9 +277,9 @@ def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
     pieces = np.flatnonzero(occurs & ((known.kinds & PieceKind.STOP_WORD) == 0))
     if len(pieces) and len(query_pieces):
         cosines = np.zeros((len(occurs), len(query_pieces)), np.float32)
-        vectors = known.unit_vectors
+        vectors, query_vectors = map(known.unit_vectors, (pieces, query_pieces))
         # einsum instead of `@`: for small products, BLAS uses threads and is many times slower.
-        cosines[pieces] = np.einsum("ij,kj->ik", vectors[pieces], vectors[query_pieces])
+        cosines[pieces] = np.einsum("ij,kj->ik", vectors, query_vectors)
         has_pieces = sizes > 0
         starts = (np.cumsum(sizes) - sizes)[has_pieces]
         nearest = np.maximum.reduceat(cosines.take(ids, axis=0), starts, axis=0)

@@ -38,11 +38,16 @@ class PieceKind(IntFlag):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Arrays by piece id: the flags, the vectors at unit length, and the original lengths."""
+    """Arrays by piece id: the flags, the vectors as the model stores them, and their lengths."""
 
     kinds: NDArray[np.uint8]
-    unit_vectors: NDArray[np.float32]
+    vectors: NDArray[np.int8]
     weights: NDArray[np.float32]
+
+    def unit_vectors(self, pieces: Ids) -> NDArray[np.float32]:
+        """Return the vectors of `pieces` at unit length. A vector of length zero stays zero."""
+        lengths = np.maximum(self.weights[pieces], np.float32(1e-12))
+        return self.vectors[pieces].astype(np.float32) / lengths[:, None]
 
 
 @lru_cache(maxsize=1)
@@ -61,8 +66,8 @@ def vocabulary() -> Vocabulary:
             kinds[index] |= PieceKind.STOP_WORD
         elif bare.isdigit() and len(bare) == 4 and bare.startswith(("19", "20")):
             kinds[index] |= PieceKind.TIME
-    lengths = np.linalg.norm(model.table.astype(np.float32), axis=1)
-    return Vocabulary(kinds, model.unit_vectors, lengths.astype(np.float32))
+    squares = np.einsum("ij,ij->i", model.table, model.table, dtype=np.int32)
+    return Vocabulary(kinds, model.table, np.sqrt(squares).astype(np.float32))
 
 
 def pack(texts: Sequence[str]) -> list[bytes]:

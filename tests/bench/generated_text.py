@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.recall.embedders.static import get_static_embedder
+from memory.recall.wordpieces import vocabulary
 
 # The commonest words of English, without which few texts do; those that one may talk about; and
 # how many words belong to one subject.
@@ -44,7 +45,7 @@ def subjects() -> NDArray[np.int64]:
     """The words of each subject, by their rank: those that are near one of them in meaning."""
     model = get_static_embedder()
     places = {piece: place for place, piece in enumerate(model.vocabulary)}
-    units = model.unit_vectors[[places[word] for word in words()]]
+    units = vocabulary().unit_vectors(np.array([places[word] for word in words()]))
     span = np.arange(FUNCTION_WORDS, FUNCTION_WORDS + 8_000)
     seeds = np.random.default_rng(0).choice(span, SUBJECTS, replace=False)
     near = units[seeds] @ units[FUNCTION_WORDS:].T

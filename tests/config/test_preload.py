@@ -31,7 +31,7 @@ ssl.create_default_context = None
 from chat import providers
 from chat.prompt.types import PromptMessage
 from chat.providers import prices
-from memory.recall import embedders
+from memory.recall import embedders, wordpieces
 from projects.core import token_counting
 
 # There is no database here.
@@ -45,6 +45,8 @@ async def reply():
 
 assert providers.accepts_own_tools("openai-chat:{MODEL}")
 embedders.get().embed_query("Hello?")
+assert wordpieces.vocabulary.cache_info().currsize == 1
+wordpieces.query_pieces("Hello?")
 token_counting.count("Hello?")
 print(json.dumps([asyncio.run(reply()), sorted(set(sys.modules) - loaded)]))
 """

@@ -40,11 +40,6 @@ class StaticEmbedder:
         ids = self.tokenizer.get_vocab()
         return sorted(ids, key=lambda piece: ids[piece])
 
-    @cached_property
-    def unit_vectors(self) -> Matrix:
-        """Return the vectors of the word pieces, scaled to unit length."""
-        return normalise(self.table.astype(np.float32))
-
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for row, ids in enumerate(self.piece_ids(texts)):

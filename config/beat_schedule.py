@@ -24,8 +24,6 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     "Removal of expired keys and rates": ("projects.tasks.clear", 1, "hours"),
     "Webhook deliveries": ("memory.tasks.run_deliveries", 20, "seconds"),
     "Clearing of the webhook log": ("memory.tasks.clear_deliveries", 1, "hours"),
-    # Only needed by processes of version 0.1.
-    "Heartbeat of version 0.1": ("config.tasks.heartbeat", 20, "seconds"),
 }
 # Seconds after which workers drop a task. A beat that was stopped sends overdue tasks once.
 EXPIRE_S = 120

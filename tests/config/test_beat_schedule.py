@@ -1,5 +1,7 @@
 """The rows of the beat schedule that `migrate` writes."""
 
+from importlib import import_module
+
 import pytest
 from django.apps import apps
 from django_celery_beat.models import PeriodicTask
@@ -31,6 +33,18 @@ def test_a_missing_task_is_added_with_its_period():
     add_missing_tasks(apps)
     assert stored_schedule() == BEAT_SCHEDULE
     assert PeriodicTask.objects.get(task="memory.tasks.run_deliveries").expire_seconds == 120
+
+
+def test_a_used_database_keeps_the_heartbeat_of_version_0_1(owner):
+    migration = import_module("config.migrations.0010_no_heartbeat_in_new_databases")
+    interval = PeriodicTask.objects.exclude(interval=None)[0].interval
+    rows = PeriodicTask.objects.filter(task="config.tasks.heartbeat")
+    rows.create(name="Heartbeat of version 0.1", task="config.tasks.heartbeat", interval=interval)
+    migration.forwards(apps, None)
+    assert rows.exists()
+    owner.delete()
+    migration.forwards(apps, None)
+    assert not rows.exists()
 
 
 def test_changes_of_operators_survive_a_migration():

@@ -46,8 +46,9 @@ class Vocabulary:
 
     def unit_vectors(self, pieces: Ids) -> NDArray[np.float32]:
         """Return the vectors of `pieces` at unit length. A vector of length zero stays zero."""
-        lengths = np.maximum(self.weights[pieces], np.float32(1e-12))
-        return self.vectors[pieces].astype(np.float32) / lengths[:, None]
+        vectors = self.vectors[pieces].astype(np.float32)
+        vectors /= np.maximum(self.weights[pieces], 1e-12)[:, None]
+        return vectors
 
 
 @lru_cache(maxsize=1)

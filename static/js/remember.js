@@ -54,6 +54,6 @@ if (form) {
     whileBusy(event.submitter ?? form.querySelector("button"), remember);
   });
   // It is no longer the end of the chat.
-  for (const name of ["strata:reply", "strata:chat-deleted"])
+  for (const name of ["strata:reply-begun", "strata:chat-deleted"])
     document.addEventListener(name, () => box.replaceChildren());
 } else if (box) poll();

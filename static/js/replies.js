@@ -64,6 +64,7 @@ export function followAll() {
   for (const turn of turns.querySelectorAll("[data-stream]")) {
     if (followedIds.has(turn.dataset.turn)) continue;
     showWaitingTime(turn, statusText("waiting"));
+    document.dispatchEvent(new Event("strata:reply-begun"));
     followReply(turn);
   }
 }
@@ -103,6 +104,7 @@ async function showStream(response, turn, onSent = () => {}) {
         followedIds.add(turn.dataset.turn);
         showWaitingTime(turn, statusText("waiting"));
         scrollToEnd();
+        document.dispatchEvent(new Event("strata:reply-begun"));
         onSent();
       } else if (event === "lookups") {
         turn.querySelector("[data-lookups]")?.replaceChildren(fragment(data));

@@ -6,7 +6,6 @@ from datetime import timedelta
 from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import F
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -17,6 +16,7 @@ from config.backup import restore_marker
 from config.health import heartbeats
 from config.health.probes import Probe
 from config.models import Heartbeat
+from config.runtime.bootstrap import unapplied_migrations
 from memory.recall.embedders import static
 
 # The maximum age of a heartbeat, more than four intervals.
@@ -90,10 +90,9 @@ def _check_schema() -> Problems:
     # Cached once they are applied, because this version of the code never needs other migrations.
     if _migrations_applied:
         return {}
-    executor = MigrationExecutor(connection)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    _migrations_applied = not plan
-    return {"migrations": f"{len(plan)} are not applied: run manage.py prepare."} if plan else {}
+    missing = unapplied_migrations()
+    _migrations_applied = not missing
+    return {"migrations": f"{missing} are not applied: run manage.py prepare."} if missing else {}
 
 
 def check_broker() -> Problems:

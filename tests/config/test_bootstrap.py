@@ -5,8 +5,10 @@ from unittest.mock import Mock
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django_celery_beat.models import PeriodicTask
 
+from config.backup import restore_marker
 from config.runtime import bootstrap
 from projects.core.database import PreparedQuery
 
@@ -52,11 +54,30 @@ def test_tables_that_cannot_be_created_are_reported_in_one_line(monkeypatch, rea
     def fail(*_: object, **__: object) -> None:
         raise DatabaseError(reason)
 
+    monkeypatch.setattr(bootstrap, "restore_marker", Mock())
+    monkeypatch.setattr(bootstrap, "unapplied_migrations", lambda: 1)
     monkeypatch.setattr("config.runtime.bootstrap.call_command", fail)
     with pytest.raises(CommandError, match="could not be created") as refused:
         call_command("prepare")
     assert ("CREATE EXTENSION vector" in str(refused.value)) == ("vector" in reason)
     assert "HINT" not in str(refused.value)
+
+
+@pytest.mark.django_db
+def test_a_start_without_new_migrations_only_adds_missing_tasks(monkeypatch):
+    monkeypatch.setattr(bootstrap, "call_command", Mock(side_effect=AssertionError))
+    task = PeriodicTask.objects.get(task="chat.tasks.purge_deleted")
+    task.delete()
+    bootstrap.migrate()
+    assert PeriodicTask.objects.filter(task=task.task).count() == 1
+
+
+@pytest.mark.django_db
+def test_an_unfinished_restore_stops_a_start_without_new_migrations():
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE public.{restore_marker.TABLE} ()")
+    with pytest.raises(CommandError, match="restore of this database was not finished"):
+        bootstrap.migrate()
 
 
 @pytest.mark.django_db
@@ -70,6 +91,7 @@ def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxi
 @pytest.mark.django_db
 def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, monkeypatch):
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
+    monkeypatch.setattr(bootstrap, "migrate", lambda: None)
     # The test needs its connection until the end.
     monkeypatch.setattr(bootstrap, "connection", Mock())
     queries = list(PreparedQuery.instances)

@@ -18,9 +18,9 @@ from projects.permissions import membership, require_active
 
 class ForgetSerializer(serializers.Serializer):
     """The selection of a forget request. At least one condition is required; several conditions are
-    combined with AND. `import` is the id of an import: all chats that it created are forgotten,
-    including later messages in these chats. The messages that it added to other chats are forgotten
-    too.
+    combined with AND, but `entry`, `fact` and `file` are used alone. `import` is the id of an
+    import: all chats that it created are forgotten, including later messages in these chats. The
+    messages that it added to other chats are forgotten too.
     """
 
     session = serializers.UUIDField(required=False)

@@ -43,7 +43,8 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
 
 def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionSet:
     """Return what `scope` deletes if `replies` are forgotten too."""
-    deletions = DeletionSet(user=scope.user or scope.tombstones.user)
+    user = None if scope.names_object else scope.user
+    deletions = DeletionSet(user=user or scope.tombstones.user)
     named = deletions.named_entries = named_entries(project, scope)
     deletions.sessions = named_sessions(project, scope)
     deletions.uploads = named_imports(project, scope)

@@ -7,10 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
 from memory.models import Entry, Fact, File, Tombstone, TombstoneKind
+from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
 
 # The maximum number of ids in one query.
@@ -21,8 +23,9 @@ ID_BATCH_SIZE = 5_000
 class TombstoneScope:
     """Ids of one project that are read from tombstones, to forget them again after a restore.
 
-    `unremembered` are messages that stay in their chats without being remembered. For `user`, the
-    data other than messages is deleted: reactions, unsent images, hand-written parts of entries.
+    `unremembered` are messages that stay in their chats, and files that stay in the project,
+    without being remembered. `user` is a user whose reactions, unsent images, saved prompts and
+    hand-written parts of entries are deleted.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -40,7 +43,7 @@ class TombstoneScope:
 
     @classmethod
     def from_subjects(cls, subjects: Iterable[tuple[str, str]]) -> "TombstoneScope":
-        """Return the scope of the ids in `subjects`, pairs (kind, subject); without users."""
+        """Return the scope of `subjects`, pairs of a kind and an id. Users are ignored."""
         subjects = list(subjects)
 
         def ids(kind: TombstoneKind) -> frozenset[UUID]:
@@ -58,7 +61,8 @@ class TombstoneScope:
         )
 
 
-# For each condition of a scope: its name in messages, its model, and the kind of its tombstones.
+# For each condition that is the id of an object: the name of the object in error messages, its
+# model, and the kind of its tombstones.
 NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
     "session": ("session", Session, TombstoneKind.SESSION),
     "message": ("message", Message, TombstoneKind.MESSAGE),
@@ -71,18 +75,29 @@ NAMED_OBJECTS: dict[str, tuple[str, type[Any], TombstoneKind]] = {
 
 @dataclass(frozen=True)
 class ForgetScope:
-    """The selection of a forget request. Conditions are combined with AND; at least one is
-    required.
+    """The selection of a forget request. At least one condition is required.
 
-    - `message`, `session`, `entry`, `fact`, `file`: the id of the object. A file is deleted in all
-      its versions.
-    - `upload`: the id of an import. Deletes the sessions that it created, including later messages
+    These conditions select messages, and are combined with AND:
+
+    - `message`, `session`: the id of the object.
+    - `upload`: the id of an import. Selects the sessions that it created, including later messages
       in them, and the messages that it added to other sessions.
-    - `user`: the id of a user. Deletes the messages of this user and the replies to them.
-    - `before`: deletes every message written before this moment.
-    - `sources`: also deletes the source messages of `entry` or `fact`. Without it, an entry is
-      deleted with the entries that it was made from, and their messages are no longer remembered; a
-      fact is deleted alone, and is not extracted again from its sessions.
+    - `user`: the id of a user. Selects the messages of this user and the replies to them. Without
+      an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
+      of this user, and the entries that this user wrote by hand.
+    - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks,
+      files and hand-written facts whose last change was earlier.
+
+    These conditions are used alone. Raises `InvalidInputError` if they are combined with others:
+
+    - `entry`: the id of an entry, which is deleted with the entries that it was made from.
+    - `fact`: the id of a fact.
+    - `file`: the id of a file, which is deleted in all its versions.
+
+    Options and replays:
+
+    - `sources`: also deletes the source messages of `entry` or `fact`. Without it, the messages of
+      the entry are no longer remembered, and the fact is not extracted again from its sessions.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
       from these replies.
     - `tombstones`: the objects that a replay forgets again. Excludes all other conditions.
@@ -100,6 +115,11 @@ class ForgetScope:
     replies: bool = False
     tombstones: TombstoneScope = TombstoneScope()
 
+    def __post_init__(self) -> None:
+        alone = (self.entry, self.fact, self.file)
+        if len(self.conditions) > 1 and any(pk is not None for pk in alone):
+            raise InvalidInputError(_("An entry, a fact or a file can only be forgotten alone."))
+
     @property
     def is_empty(self) -> bool:
         return not self.conditions and not self.tombstones
@@ -114,8 +134,8 @@ class ForgetScope:
 
     @property
     def names_object(self) -> bool:
-        """True if an object is named. Other conditions then only select within this object."""
-        named = (self.message, self.session, self.entry, self.upload, self.file)
+        """True if an object is named. `user` and `before` then only select its messages."""
+        named = (self.message, self.session, self.upload, self.entry, self.fact, self.file)
         return any(pk is not None for pk in named)
 
     @property
@@ -128,13 +148,14 @@ class ForgetScope:
 
         Owners may forget anything in their project. Editors may forget:
 
-        - their own messages, files that they added, and facts that they wrote or that are only
-          about them,
+        - their own messages, files that they added, and, without its sources, a fact that they
+          wrote or that is only about them,
         - everything in their private sessions, and sessions that they created if nobody else wrote
           in them,
         - their own imports, if they may forget every session that the import created or extended.
 
-        Editors may not forget replies to other members.
+        In a shared session, a reply is forgotten with the message that it answers. Editors may not
+        use the option `replies`, which reaches replies to other members.
         """
         if member.role == MemberRole.OWNER:
             return True
@@ -207,7 +228,9 @@ class DeletionSet:
     sessions: set[UUID] = field(default_factory=set)
     # Sessions that stay, but in which a message is deleted or changed.
     touched: set[UUID] = field(default_factory=set)
-    # Entries without any other source, which are deleted. Those below lose lines or are withheld.
+    # The entries to delete: named entries with those that they were made from, entries of deleted
+    # sessions and files, and entries without a remaining source. Others lose lines (`trims`) or are
+    # withheld.
     entries: set[UUID] = field(default_factory=set)
     trims: dict[UUID, Trim] = field(default_factory=dict)
     withheld: set[UUID] = field(default_factory=set)
@@ -218,7 +241,7 @@ class DeletionSet:
     summarised_files: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)
     fact_sources: set[UUID] = field(default_factory=set)
-    # The entries that the request itself names, without entries that are derived from them.
+    # The entry that the request names and the entries that it was made from.
     named_entries: set[UUID] = field(default_factory=set)
     named_facts: set[UUID] = field(default_factory=set)
     # The user whose reactions, unsent images and hand-written texts are deleted too.

@@ -10,9 +10,12 @@ from django.core.management import CommandError, call_command
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message
+from memory import facts
 from memory.layers.conversations import summarise
 from memory.models import Activity, ActivityVerb, Entry
+from projects.models import Membership
 from projects.services import create_project
+from tests.memory.file_helpers import add_text
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +92,25 @@ def test_an_editor_has_own_words_forgotten_and_nobody_else_s(messages, editor, a
     assert client.post(URL, {"before": "2030-01-01T00:00Z"}, format="json").status_code == 403
     assert client.post(URL, {"user": "edgar"}, format="json").status_code == 200
     assert list(Message.objects.exclude(text="").values_list("seq", flat=True)) == [1]
+
+
+@pytest.mark.parametrize("own", ["user", "message"])
+@pytest.mark.parametrize("other", ["entry", "fact", "file"])
+def test_own_words_do_not_permit_to_forget_what_others_made(
+    messages, session, project, owner, editor, api, own, other
+):
+    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
+    owned = Membership.objects.get(project=project, user=owner)
+    named = {
+        "entry": summarise(session.pk, datetime.now(UTC) + timedelta(hours=1)),
+        "fact": facts.create_fact(owned, statement)[0],
+        "file": add_text(project, owner),
+    }[other]
+    mine = {"user": editor.username, "message": messages[1].pk}[own]
+    answer = api(editor).post(URL, {own: mine, other: named.pk}, format="json")
+    assert answer.status_code == 400
+    assert "alone" in answer.content.decode()
+    assert type(named).objects.filter(pk=named.pk).exists()
 
 
 def test_a_viewer_forgets_nothing(messages, viewer, api):

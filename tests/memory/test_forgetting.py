@@ -265,6 +265,18 @@ def test_conditions_are_and_ed(secret_conversation, session, owner, editor, proj
     assert session.messages.filter(text=SECRET).exists()
 
 
+def test_words_of_a_user_in_one_chat_take_nothing_from_other_chats(session, owner, project):
+    other = create_session(project, owner)
+    [here, there] = (
+        post_messages(chat, [draft("Words.", author=owner)])[0] for chat in (session, other)
+    )
+    edits.react(there, owner, "👍", wanted=True)
+    forget(project, ForgetScope(session=session.pk, user=owner.pk))
+    assert there.reactions.count() == 1
+    forget(project, ForgetScope(user=owner.pk))
+    assert there.reactions.count() == 0
+
+
 def test_to_forget_nothing_is_refused(project):
     with pytest.raises(InvalidInputError):
         forget(project, ForgetScope())

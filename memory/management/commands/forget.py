@@ -52,10 +52,10 @@ class Command(BaseCommand):
         project = find_project(options["project"])
         user = find_user(options["user"]).pk if options["user"] else None
         names = "session message entry fact upload file before sources replies"
-        scope = ForgetScope(user=user, **{name: options[name] for name in names.split()})
-        if reason := scope.missing_object(project):
-            raise CommandError(reason)
         try:
+            scope = ForgetScope(user=user, **{name: options[name] for name in names.split()})
+            if reason := scope.missing_object(project):
+                raise CommandError(reason)
             act = preview if options["dry_run"] else forget
             receipt = act(project, scope)
         except DomainError as error:

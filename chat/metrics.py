@@ -101,7 +101,12 @@ class CallMetrics:
 
 @contextmanager
 def measure_call(model: str, kind: str) -> Iterator[CallMetrics]:
-    """Measure a call of `model` within the block. The outcome depends on the exception raised."""
+    """Measure a call of `model` within the block.
+
+    The outcome is the code of a `ProviderError`, INTERNAL_ERROR after another exception, and
+    SUCCESS after `record_success`. Otherwise, for example if the task was cancelled, it is
+    CANCELLED.
+    """
     call = CallMetrics(model, kind)
     with open_span("model call", model=model_label(model), kind=kind) as set_attributes:
         try:

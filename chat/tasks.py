@@ -14,7 +14,7 @@ from chat.streaming import live_replies
 
 @shared_task
 def sweep_interrupted() -> None:
-    """Finalise replies whose process has ended, and book their calls. Runs every half minute."""
+    """Finalise replies whose process has ended, and book their calls. Runs periodically."""
     live_replies.sweep_interrupted()
     limits.end_expired()
 

@@ -5,9 +5,10 @@ workers send it later: in order, with only one worker at a time for each webhook
 the source of truth: if a broker message is lost or a worker is killed, the delivery is only
 delayed.
 
-A failed delivery is retried ten times within about a day, with increasing pauses. In the meantime,
-later deliveries are sent after a short pause for the receiver. A delivery that fails every time is
-given up and stays in the log.
+A delivery is attempted up to ten times within about a day, with increasing pauses. After each
+failure, nothing is sent to the webhook for a pause, usually half a minute to half an hour. Then
+later deliveries are sent, even if the failed delivery still waits for its next attempt. A delivery
+that fails every time is given up and stays in the log.
 
 Signatures have the format of https://www.standardwebhooks.com: HMAC-SHA256 over id.timestamp.body.
 Secrets are not stored. A secret is derived from the webhook's salt and the server's key. Therefore
@@ -45,7 +46,8 @@ MAX_WEBHOOKS = 20
 # How long the previous secret also signs, so that receivers can switch to the new secret.
 SECRET_OVERLAP = timedelta(hours=24)
 SECRET_PREFIX = "whsec_"
-# The maximum time of a lease, longer than any request. Then the webhook of a killed worker is free.
+# The duration of a lease, longer than any request. Each attempt renews the lease. If a worker is
+# killed, other workers can deliver to its webhook after this time.
 LEASE = timedelta(seconds=60)
 # How long one task sends to one webhook before another task continues, in seconds.
 TASK_BUDGET_S = 20.0
@@ -88,7 +90,11 @@ def register(project: Project, url: str, events: Collection[str], by) -> Webhook
 
 
 def change(webhook: Webhook, **changes) -> None:
-    """Change `url`, which passed `check_url`, or `events`. Pending deliveries become due."""
+    """Change `url`, which must have passed `check_url`, or `events`.
+
+    A pause of the webhook after failures ends. Failed deliveries keep the times of their next
+    attempts.
+    """
     if "events" in changes:
         changes["events"] = sorted(changes["events"])
     _save(webhook, next_try_at=None, **changes)
@@ -101,7 +107,10 @@ def change_secret(webhook: Webhook) -> None:
 
 
 def switch_on(webhook: Webhook) -> None:
-    """Switch the webhook on and reset its failures. Events since it was off are not sent."""
+    """Switch the webhook on and reset its failures.
+
+    Events that occurred while it was off are not sent.
+    """
     if not webhook.is_on:
         reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
         _save(webhook, off_because="", off_since=None, **reset)
@@ -173,13 +182,18 @@ def due() -> list[UUID]:
 
 
 def deliver(webhook_id: UUID, budget_s: float = TASK_BUDGET_S) -> bool:
-    """Send due deliveries to a webhook for `budget_s` seconds. Return False if more are due."""
+    """Send due deliveries to a webhook for `budget_s` seconds.
+
+    Return False if the time is over, because more deliveries may be due. Return True if nothing can
+    be sent now: no delivery is due, or the webhook is off, leased by another worker, or paused
+    after a failure.
+    """
     deadline = time.monotonic() + budget_s
+    # Repeat, because other workers may have skipped deliveries while this one held the lease.
     while time.monotonic() < deadline:
         webhook = _claim(webhook_id)
         if webhook is None:
             return True
-        # Repeat, because other workers may have skipped deliveries while this one held the lease.
         while time.monotonic() < deadline and _deliver_next(webhook):
             pass
         _held(webhook).update(lease_holder=None, lease_until=None)
@@ -199,10 +213,10 @@ def _held(webhook: Webhook):
 
 
 def _deliver_next(webhook: Webhook) -> bool:
-    """Send the next due delivery: new deliveries first, in order, then failed ones.
+    """Send the delivery that has been due for the longest time. Return whether it succeeded.
 
-    Return False if there is none, or if the receiver has a pause. The attempt is counted before it
-    is made, so that it also counts if the worker is killed.
+    Deliveries that became due at the same time are sent in the order of their events. Return False
+    also if no delivery is due, or if `_begin` returns False.
     """
     delivery = webhook.deliveries.due().order_by("next_try_at", "id").first()
     if delivery is None or not _begin(webhook, delivery):
@@ -217,7 +231,11 @@ def _deliver_next(webhook: Webhook) -> bool:
 
 @transaction.atomic
 def _begin(webhook: Webhook, delivery: Delivery) -> bool:
-    """Return False if the lease is lost or the webhook is off."""
+    """Renew the lease, count the attempt, and set the time of the next attempt.
+
+    The attempt is counted before it is made, so that it also counts if the worker is killed. Return
+    False if the lease is lost, the webhook is off, or the delivery no longer waits.
+    """
     if not _held(webhook).filter(off_because="").update(lease_until=Now() + LEASE):
         return False
     delivery.attempts += 1

@@ -17,7 +17,7 @@ from projects.core.errors import InvalidInputError, LimitError
 from projects.core.text import storable
 from projects.models import Project
 
-# Of a project and of each of its users.
+# The maximum number of a project's prompts, and of each user's personal prompts in a project.
 MAX_PROMPTS = 500
 MAX_FRONT_MATTER_LINES = 20
 _NOT_IN_A_NAME = re.compile(r"[^\w-]")

@@ -1,6 +1,6 @@
 """Titles of chats: at first the beginning of a message, later a title from the system model.
 
-If no model is used for summaries, the beginning of the first message stays the title.
+If the system model is the extractive summariser or the demo model, the first title stays.
 """
 
 import logging
@@ -48,7 +48,8 @@ def title_from(text: str) -> str:
     """Return the first line with words as a title, without Markdown and with at most
     MAX_TITLE_CHARS.
 
-    It is cut between words. It is empty if the text has no words.
+    A longer line is cut between words. It is cut inside a word if less than half of MAX_TITLE_CHARS
+    would be left otherwise. The title is empty if the text has no words.
     """
     lines = (
         " ".join(_LINE_PREFIX.sub("", line).split()) for line in text[:MAX_READ_CHARS].splitlines()
@@ -65,7 +66,10 @@ def title_from(text: str) -> str:
 
 @receiver(turn_finished)
 def request_title(message: Message, **kwargs: object) -> None:
-    """Enqueue the title task if `message` completes the first exchange of an untitled chat."""
+    """Enqueue the title task if `message` completes the first exchange of a chat.
+
+    Do nothing if a member has set the title, or if the system model cannot write titles.
+    """
     session = message.session
     if message.status != Status.COMPLETE or session.title_by_hand:
         return

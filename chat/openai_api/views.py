@@ -192,7 +192,10 @@ async def _wait_for(
 
 
 def _has_begun(live: LiveReply) -> bool:
-    """Return whether the response can begin. Lookups may take longer than proxies wait for it."""
+    """Return whether the response can begin.
+
+    A lookup is enough, because lookups can take longer than a proxy waits for the first byte.
+    """
     return bool(live.text or live.lookups)
 
 

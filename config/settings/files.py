@@ -118,7 +118,8 @@ MAX_UPLOAD_MB = _env.max_upload_mb
 MAX_FILE_MB = _env.max_file_mb
 MAX_FILE_PAGES = _env.max_file_pages
 PROJECT_FILES_MB = _env.project_files_mb
-# Attachments, and files to import. They have no public URL: views check access and serve them.
+# Attachments, files of projects, and files to import. They have no public URL: views check access
+# and serve them.
 MEDIA_ROOT = DATA_DIR / "files"
 S3_BUCKET = _env.s3_bucket
 STORAGES: dict[str, dict[str, object]] = {
@@ -144,7 +145,9 @@ STATICFILES_FINDERS = [
 
 
 def static_release() -> str:
-    """Return a digest of Strata's static files and of the versions of the packages with more."""
+    """Return a digest of Strata's static files, and of the versions of the packages that contain
+    further static files.
+    """
     digest = hashlib.sha256(repr((django.VERSION, version("drf-spectacular-sidecar"))).encode())
     for path in sorted((BASE_DIR / "static").rglob("*.*")):
         digest.update(path.name.encode() + path.read_bytes())

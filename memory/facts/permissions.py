@@ -35,9 +35,10 @@ def facts_for(member: Membership) -> FactQuerySet:
 
 
 def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
-    """Return the fact in any state. A supported fact has the end of its validity, `until`.
+    """Return the current version of a fact that the member may see, in any state.
 
-    Raises Http404.
+    If the fact is supported, it has the annotation `until`, the end of its validity. Raises
+    Http404.
     """
     rows = facts_for(member).current().select_related("user", "project")
     return rows.with_validity().filter(pk=pk).first() or get_object_or_404(rows, pk=pk)
@@ -46,8 +47,10 @@ def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
 def may_decide(member: Membership, fact: Fact) -> bool:
     """Return whether `member` may approve, reject, hide or show `fact`.
 
-    Usually, owners decide. That user decides about a fact about one user. If all sources of a
-    proposed fact are in private sessions, their creator decides, since nobody else has read them.
+    - If the fact is about one user, this user decides.
+    - If all sources of a proposed fact are in private sessions, the creators of these sessions
+      decide, because nobody else has read the sources. They must have the right to write.
+    - Owners decide about all other facts.
     """
     if fact.user_id is not None:
         return fact.user_id == member.user_id
@@ -59,15 +62,21 @@ def may_decide(member: Membership, fact: Fact) -> bool:
 
 
 def topic_history(member: Membership, fact: Fact) -> FactQuerySet:
-    """Return all facts of the topic of `fact`, the newest first."""
+    """Return the supported facts of the topic of `fact` that the member may see, newest first.
+
+    Earlier versions of facts and retired facts are left out. The facts have the annotations of
+    `with_validity`.
+    """
     return facts_for(member).filter(topic=fact.topic).with_validity().newest_first()
 
 
 def contradictions(member: Membership) -> list[list[Fact]]:
     """Return groups of facts of one topic that contradict each other.
 
-    Two facts contradict each other if they begin at the same time, or if one begins within the
-    period of the other, and somebody entered the end of that period.
+    Two facts contradict each other in two cases:
+
+    - They begin at the same time.
+    - One begins within the period of the other, and a user entered the end of this period.
     """
     others = (
         Fact.objects.supported()

@@ -1,8 +1,8 @@
 """Operations on entries: edit, redact, pin, hide, withhold and schedule rewrites.
 
-Operations by users are recorded in the activity log. First the project is locked, because pins are
-counted per project. Then rows are locked from the entry upward, in the same order as in updates of
-the layers, so that the two cannot deadlock.
+Operations by users are recorded in the activity log. `pin` and edits of pinned entries lock the
+project first, because pins are counted per project. All operations lock rows from the entry upward,
+in the same order as in updates of the layers, so that the two cannot deadlock.
 """
 
 from collections.abc import Collection
@@ -32,7 +32,7 @@ from memory.models.cursors import mark_layers_changed
 from projects.core.errors import InvalidInputError
 from projects.models import Project, delete_rows
 
-# The maximum share of the bank's budget for pinned entries (DESIGN, "Budget").
+# The maximum share of the bank's budget for pinned entries (docs/memory.md, "Filling the budget").
 PINNED_SHARE = 0.5
 # The states of entries that are not part of the layers.
 OUTSIDE_LAYERS = (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
@@ -128,7 +128,7 @@ def pin(entry: Entry, pinned: bool, by=None, reason: str = ModerationReason.OTHE
     """Pin `entry` to the bank, or unpin it. A pinned entry has no parent.
 
     Raises InvalidInputError if the pinned entries would take more than half of the budget, or if
-    the entry is outside the layers.
+    the entry to pin is proposed, hidden or stale.
     """
     _lock_pins(entry.project_id)
     entry = _locked(entry)
@@ -186,7 +186,10 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
 
 
 def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
-    """Send `entries`, whose query names the project, to review, and withhold the digests above."""
+    """Send `entries` to review, except hidden ones, and withhold the digests above them.
+
+    `entries` must be filtered by project.
+    """
     locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
     rows = _rows(locked)
     rows.filter(state=EntryStatus.STALE).update(sources_hash=OUTDATED)
@@ -255,15 +258,17 @@ def mark_stale(entry: Entry) -> None:
 def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: bool = False) -> None:
     """Withhold `entries` and the digests above them until they are rewritten.
 
-    Digests that lost one of these entries, because it was pinned or hidden, are withheld too: they
-    may not be rewritten yet. If such a digest is already rewritten, it becomes visible again
-    without a model call.
+    A digest that lost one of these entries, because the entry was pinned or hidden, is withheld
+    too: its text may still contain the entry's text. If the digest was already rewritten without
+    the entry, the next update of the layers makes it visible again without a model call.
 
-    Revisions are deleted, because they may contain the withheld text. With `keep_earlier`, only
-    revisions of such former parents are deleted: the entries and the digests above them are shown
-    again at the same time, so their revisions reveal nothing. With `for_good`, the current texts
-    are deleted too. Rows are locked from the finest layer upward and in the order of ids, as in all
-    other code.
+    Revisions are deleted, because they may contain the withheld text. `keep_earlier` is for deleted
+    sessions, which can be restored: the entries and the digests that contain them keep their
+    revisions. They are shown again at the same time, so their revisions reveal nothing. The
+    revisions of digests that lost an entry are deleted in this case too. With `for_good`, the
+    current texts are deleted too.
+
+    Rows are locked from the finest layer upward and in the order of ids, as in all other code.
     """
     found = dict(entries.order_by().values_list("pk", "project"))
     projects, above, present = set(found.values()), set(found), set(found)

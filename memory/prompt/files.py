@@ -66,7 +66,9 @@ def has_files(turn: Turn) -> bool:
 
 
 def _homes_of(turn: Turn) -> set[UUID | None]:
-    """Return which have files: None stands for the project, an id for the session."""
+    """Return the owners of files that this chat can read: None for the project, the session's id
+    for the chat.
+    """
 
     def read() -> set[UUID | None]:
         return {home for (home,) in _homes(turn.project.pk, turn.session.pk)}

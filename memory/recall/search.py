@@ -1,8 +1,9 @@
 """Reads candidates from the database: chunks similar to the query or with its words, and their
 neighbours.
 
-All permissions and filters are conditions of the SQL. Therefore recall never reads text that the
-viewer may not see, and filters do not reduce the number of results.
+All permissions and filters are conditions of the SQL. They apply before the limit of candidates, so
+that filters do not reduce the number of results. Neighbours that do not meet the conditions are
+read for ranking, but recall never returns them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +52,8 @@ class RecallScope:
     or `alias_of` (the full name of somebody whom others call `speaker`). `window` is a session and
     a `seq`: the messages of the session from this `seq` on are left out. `valid_at` is the time at
     which facts must be valid; None means now. `revisions` are the versions of files to search in.
-    With `files_of`, the files of other chats are left out. The embedding of the query is booked on
-    `payer`, by default on the viewer.
+    With `files_of`, the id of a chat, all chunks of other chats are left out. The embedding of the
+    query is booked on `payer`, by default on the viewer.
     """
 
     project: Project
@@ -134,8 +135,16 @@ class RecallScope:
         return " AND ".join(conditions)
 
     def visibility_condition(self) -> str:
-        """Return SQL for own sessions, files of readable sessions and, if members may quote each
-        other, shared sessions.
+        """Return SQL for the chunks that the viewer may see:
+
+        - the current texts of entries that are not proposed, hidden or withheld
+        - messages and notes of the viewer's own sessions
+        - messages and notes of shared sessions. If members may not quote each other, these are only
+          notes, the viewer's messages, and messages of the viewer's sessions.
+        - files of the project, of the viewer's own sessions and of shared sessions
+
+        Messages, notes and files of deleted sessions are left out. With `shared_only`, those of
+        private sessions are left out too.
         """
         own = "s.creator_id = %(viewer)s"
         quotable = "s.visibility = 'project'"

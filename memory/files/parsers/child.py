@@ -1,6 +1,9 @@
-"""The process that parses one file: gives up its rights, parses standard input, prints JSON.
+"""The process that parses one file: gives up its rights, parses standard input, prints the result.
 
-`memory.files.reading.processes` starts it. The file is read only after the rights were given up.
+The result is JSON. For a job with `page`, it is an image of this page.
+
+`memory.files.reading.processes` starts the process. The file is read only after the rights were
+given up.
 """
 
 import io
@@ -35,7 +38,10 @@ LENGTH_DIGITS = 12
 
 
 def main() -> None:
-    """Run the job in the first argument. Print its result, or the code of the error."""
+    """Run the job in the last argument, which is JSON. Print its result, or the code of the error.
+
+    The length of the output is printed first.
+    """
     job = json.loads(sys.argv[-1])
     try:
         module = import_module(f"memory.files.parsers.{PARSERS[job['kind']]}")
@@ -48,7 +54,8 @@ def main() -> None:
         result = _failure("out_of_memory" if isinstance(error, MemoryError) else "damaged")
     # For damaged files, libraries raise exceptions of any type.
     except Exception as error:
-        # libxml2 has no separate exception for a lack of memory, and not always a text.
+        # libxml2 has no separate exception for a lack of memory, and its exception does not always
+        # have a message.
         code = getattr(error, "code", None)
         out_of_memory = code == LIBXML_NO_MEMORY or "memory" in str(error).lower()
         result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])

@@ -15,7 +15,8 @@ MAX_READ_CHARS = 100_000
 MAX_SENTENCE_CHARS = 1_000
 # The minimum number of content words in a quotation.
 MIN_CONTENT_WORDS = 4
-# The minimum number of content words in a quotation that announces news, without the announcement.
+# The minimum number of content words that remain in a quotation after its announcing phrases
+# ("guess what", "big news") are removed.
 MIN_NEWS_WORDS = 5
 # The minimum number of words that are left if a sentence is cut before a question.
 MIN_WORDS_BEFORE_QUESTION = 8
@@ -67,10 +68,11 @@ class Passage:
 
 
 def passages(text: str) -> Iterator[Passage]:
-    """Yield the sentences of a message, and pairs of sentences that can only be quoted together.
+    """Yield the sentences of a message, and the pairs of consecutive sentences to quote together.
 
-    Code, tables, Markdown markers and descriptions of images are left out. If nothing is left, the
-    whole text is one passage.
+    A pair stands alone, although at least one of its sentences does not. Sentences are also yielded
+    if they do not stand alone. Code, tables, Markdown markers and descriptions of images are left
+    out. If no sentence is left, the whole text is one passage that does not stand alone.
     """
     previous: Passage | None = None
     for sentence in _prose(text[:MAX_READ_CHARS]):
@@ -96,9 +98,12 @@ def is_open_question(text: str) -> bool:
 def stands_alone(text: str) -> bool:
     """Return whether a reader understands the quotation `text` without the preceding sentences.
 
-    This is false for questions, unless they are stated to be open, for sentences that begin with a
-    reference to a preceding sentence, for sentences with too few content words (numbers count
-    twice), and for mere announcements of news.
+    The result is false if the text
+
+    - is a question, unless it states that the question is open,
+    - begins with a reference to a preceding sentence,
+    - has fewer than MIN_CONTENT_WORDS content words, where numbers count twice, or
+    - announces news and has fewer than MIN_NEWS_WORDS content words besides the announcement.
     """
     text = text[:MAX_SENTENCE_CHARS]
     if is_question(text) and not is_open_question(text):
@@ -121,7 +126,11 @@ def _prose(text: str) -> Iterator[str]:
 
 
 def _pair(first: Passage, second: Passage) -> Passage | None:
-    """Return two sentences as one passage, or None if both can be quoted alone or do not fit."""
+    """Return two sentences as one passage.
+
+    Return None if both can be quoted alone, if one is a question, if the pair is too long, or if
+    the pair does not stand alone.
+    """
     if first.stands_alone and second.stands_alone:
         return None
     if is_question(first.original) or is_question(second.original):
@@ -134,7 +143,12 @@ def _pair(first: Passage, second: Passage) -> Passage | None:
 
 
 def _shortened(sentence: str) -> str:
-    """Return a sentence without the form of address before it and the question after it."""
+    """Return a sentence without openers and a conjunction at its beginning, and without a question
+    at its end.
+
+    The question is replaced by "…". It stays if fewer than MIN_WORDS_BEFORE_QUESTION words are
+    before it.
+    """
     text = sentence
     for pattern in (_OPENER, _OPENER, _CONJUNCTION, _OPENER):
         text = pattern.sub("", text, count=1)

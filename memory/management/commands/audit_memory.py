@@ -1,4 +1,8 @@
-"""Report the share of names, dates and numbers that the digests of each layer still contain."""
+"""Report, for each layer, the share of the particulars of the sources that the entries contain.
+
+Particulars are names, dates, identifiers and numbers. The sources of an entry are its messages or
+its children. Summaries of files are left out.
+"""
 
 import json
 from argparse import ArgumentParser
@@ -13,7 +17,10 @@ COLUMNS = (*GROUPS, ALL)
 
 
 class Command(BaseCommand):
-    help = "Report the share of names, dates, identifiers and numbers that each layer keeps."
+    help = (
+        "For each layer, compare the entries with their messages or children, and report the share "
+        "of the names, dates, identifiers and numbers that the entries still contain."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--project", metavar="SLUG", help="only this project")

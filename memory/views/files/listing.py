@@ -62,9 +62,10 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 def _add(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Add the files of the form to the chat that it names, or by default to the project.
+    """Add the files of the form to the project or, with `for=chat`, to the chat `session`.
 
-    The session `new` stands for a chat that begins with the files.
+    The session `new` stands for a new chat. It is created only with `for=chat` and at least one
+    file, and deleted if no file was added.
     """
     slug, pk = member.project.slug, request.POST.get("session", "")
     chat_session: Session | None = None

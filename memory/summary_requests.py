@@ -15,7 +15,10 @@ from projects.core.errors import StrOrPromise
 
 log = logging.getLogger(__name__)
 
-BROKER_UNAVAILABLE = _("The summary cannot be queued now. It is written once the chat is idle.")
+BROKER_UNAVAILABLE = _(
+    "The summary cannot be started now. It will be written when nobody has sent a message for a "
+    "while."
+)
 # How long a request waits for the entry.
 SUMMARY_WAIT_S = 2.0
 SUMMARY_POLL_S = 0.1

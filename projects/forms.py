@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext
 
 from projects import persona_template
 from projects.core.errors import InvalidInputError
@@ -138,8 +139,8 @@ class ProjectForm(forms.ModelForm):
         required=False,
         max_length=60_000,
         help_text=_(
-            "One line for each text, such as “team = Platform”. The instructions use it as "
-            "{{ context.team }}."
+            "One text per line, such as “team = Platform”. In the instructions, write "
+            "{{ context.team }} to insert it."
         ),
         widget=forms.Textarea(attrs={"rows": 3, "data-autogrow": ""}),
     )
@@ -183,8 +184,8 @@ class ProjectForm(forms.ModelForm):
                 "server default."
             ),
             "memory_daily_tokens": _(
-                "When models have used this many tokens for summaries, the rest waits until "
-                "midnight in the project’s time zone. Leave empty for no limit."
+                "When models have used this many tokens for summaries, further summaries wait "
+                "until midnight in the project’s time zone. Leave empty for no limit."
             ),
             "keep_deleted": _(
                 "Deleted messages are removed from pages, memory and search. They stay in "
@@ -227,7 +228,7 @@ class ProjectForm(forms.ModelForm):
                 models,
                 getattr(self.instance, name),
                 is_for_summaries=name == "system_model",
-                default=_("None") if name == "fallback_model" else None,
+                default=pgettext("model", "None") if name == "fallback_model" else None,
             )
         )
 

@@ -80,7 +80,7 @@ SENTENCES: Mapping[str, Any] = {
     ActivityVerb.UNARCHIVED: gettext_lazy("%(who)s unarchived %(what)s"),
     ActivityVerb.REDACTED: gettext_lazy("%(who)s removed text from %(what)s"),
     ActivityVerb.REWRITE_REQUESTED: gettext_lazy("%(who)s asked for a new summary of %(what)s"),
-    ActivityVerb.FORGOTTEN: gettext_lazy("%(who)s forgot %(what)s"),
+    ActivityVerb.FORGOTTEN: gettext_lazy("%(who)s made Strata forget %(what)s"),
     ActivityVerb.BLOCK_WRITTEN: gettext_lazy("%(who)s changed pinned text"),
     ActivityVerb.BLOCK_DELETED: gettext_lazy("%(who)s deleted pinned text"),
     ActivityVerb.READ: gettext_lazy("%(who)s opened the private text of %(what)s"),

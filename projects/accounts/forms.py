@@ -126,7 +126,8 @@ class AddPasskeyForm(RelabelledForm, AddWebAuthnForm):
     helps = {
         "name": _("A name for this passkey, such as “Phone”."),
         "passwordless": _(
-            "The passkey replaces your password. Otherwise you use it after your password."
+            "If selected, the passkey replaces your password. Otherwise, you use it after your "
+            "password."
         ),
     }
 

@@ -73,7 +73,7 @@ def test_a_fact_is_given_changed_and_closed_by_hand(page: Page, begin):
     page.get_by_text("Earlier versions", exact=True).click()
     expect(page.get_by_text("The door code is 4711")).to_be_visible()
 
-    page.get_by_role("heading", name="End fact").click()
-    page.get_by_role("button", name="End fact").click()
+    page.get_by_role("heading", name="Mark as no longer true").click()
+    page.get_by_role("button", name="Mark as no longer true").click()
     page.get_by_role("link", name="Back").click()
     expect(page.get_by_role("table")).to_have_count(0)

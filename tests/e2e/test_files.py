@@ -180,7 +180,7 @@ def test_files_do_not_begin_a_chat_that_would_lose_images(open_page, server, sig
     )
     drop(page, "[data-composer]", {"weights.md": b"The pump weighs 31 kilograms.\n"})
     page.locator("#chat-files").get_by_role("button", name="Add").click()
-    expect(page.get_by_text("Images need a message.")).to_be_visible()
+    expect(page.get_by_text("Your message has unsent images.")).to_be_visible()
     assert page.url == address
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Remove").click()

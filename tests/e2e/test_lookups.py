@@ -135,4 +135,4 @@ def test_a_refused_call_shows_why(page, server, begin, say):
     server.model.say("Sorry.")
     say(page, "Where is the key?")
     expect(last_reply(page)).to_contain_text("Sorry.")
-    expect(page.locator(".lookup")).to_contain_text("not possible: query: Field required")
+    expect(page.locator(".lookup")).to_contain_text("failed: query: Field required")

@@ -58,6 +58,6 @@ def test_see_what_the_project_knew_in_a_given_month(counted, demo):
     day = counted.get_by_label("As of", exact=True)
     first = day.get_attribute("min")
     day.fill(first)
-    expect(counted.locator("[data-picture]")).to_contain_text("without what was forgotten since")
+    expect(counted.locator("[data-picture]")).to_contain_text("forgotten later are not counted")
     expect(counted.locator(".block")).to_have_count(1)
     assert clicks(counted) <= MOST

@@ -80,7 +80,7 @@ def test_readers_of_a_chat_see_that_a_message_was_hidden(admin_client, client, o
     client.force_login(owner)
     page = client.get(f"/projects/{message.project.slug}/chats/{message.session_id}/")
     text = page.content.decode()
-    assert "Hidden by a moderator" in text and message.text not in text
+    assert "Hidden by a moderator on" in text and message.text not in text
 
 
 def test_deleting_asks_first_and_cannot_be_undone(admin_client, message):

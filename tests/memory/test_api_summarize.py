@@ -71,7 +71,7 @@ def test_while_the_broker_is_away_it_says_so(api, editor, session, monkeypatch):
     monkeypatch.setattr(summarise_session, "delay", away)
     answer = api(editor).post(url(session.pk))
     assert (answer.status_code, answer.json()["queued"]) == (503, False)
-    assert "cannot be queued now" in answer.json()["detail"]
+    assert "cannot be started now" in answer.json()["detail"]
 
 
 def test_while_somebody_is_at_it_nothing_is_queued(api, editor, session, queued):

@@ -129,7 +129,7 @@ def test_the_page_shows_its_activity(read, owner, entry):
 
 def test_how_it_stood(read, owner, entry):
     entry_operations.set_hidden(entry, True, owner)
-    text = read(owner, entry).partition("History")[2]
+    text = read(owner, entry).partition("Earlier states")[2]
     assert text.index("Hidden") < text.index("In use")
 
 

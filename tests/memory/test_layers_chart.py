@@ -63,7 +63,7 @@ def test_another_day_shows_what_stood_then(get_chart, then):
     assert 'class="block conversation live"' in before
     assert 'class="block day' not in before
     assert "The replica stays seven days" in before
-    assert "without what was forgotten since" in before
+    assert "forgotten later are not counted" in before
 
 
 def test_an_entry_hidden_since_is_not_shown_on_another_day(get_chart, then):

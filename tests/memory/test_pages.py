@@ -138,9 +138,9 @@ def test_the_headings_and_the_legend_show_what_occurs(client, owner, project, en
 
 
 def test_extractive_entries_are_marked(client, owner, entry):
-    assert "quoted" not in page(client, owner, "/projects/billing/memory/")
+    assert "exact quotes" not in page(client, owner, "/projects/billing/memory/")
     Entry.objects.update(written_by="extractive")
-    assert '<i class="chip">quoted</i>' in page(client, owner, "/projects/billing/memory/")
+    assert '<i class="chip">exact quotes</i>' in page(client, owner, "/projects/billing/memory/")
 
 
 def test_a_summary_is_a_list_of_its_points(client, owner, entry):

@@ -197,7 +197,7 @@ def test_without_a_reason_of_ours_nothing_is_done(client, owner, entry):
 def test_many_are_done_at_once_and_refusals_are_reported(client, owner, entry, waiting):
     chosen = [entry.pk, *(cursor.pk for cursor in waiting(3))]
     text = ask(client, owner, entries=chosen, action="approve").content.decode()
-    assert "1 is not changed:" in text
+    assert "1 memory will not be changed:" in text
     assert "Someone else has already decided this." in text
     fields = {"entries": chosen, "action": "approve", "reason": "checked", "confirmed": "yes"}
     response = ask(client, owner, **fields, back=f"{REVIEW}?state=live")

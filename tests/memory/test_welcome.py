@@ -146,7 +146,7 @@ def test_the_demo_is_made_by_a_worker_while_its_page_shows_the_progress(
     project = Project.objects.get()
     assert queued == [str(project.pk)]
     text = admin_client.get(URL).content.decode()
-    assert "Waiting for a worker…" in text
+    assert "Waiting to start…" in text
     assert 'name="content"' not in text
     assert '<meta http-equiv="refresh"' in text
     Project.objects.update(demo_progress=40)

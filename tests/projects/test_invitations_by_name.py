@@ -38,7 +38,7 @@ def test_an_owner_invites_on_the_page_and_the_user_accepts(client, owner, projec
     assert role_of(stranger) == "viewer"
     assert "Accept: Billing" not in client.get("/").content.decode()
     client.force_login(owner)
-    assert "by username" not in client.get("/projects/billing/settings/").content.decode()
+    assert "only for this user" not in client.get("/projects/billing/settings/").content.decode()
 
 
 def test_the_user_declines(client, invitation, stranger):
@@ -91,7 +91,7 @@ def test_an_unknown_name_is_answered_like_a_known_one(client, api, owner, projec
     assert [act["whom"] for act in acts] == [None, None]
     client.force_login(owner)
     page = client.get("/projects/billing/settings/").content.decode()
-    assert page.count("by username") == 2
+    assert page.count("only for this user") == 2
 
 
 def test_a_later_account_of_the_name_cannot_accept(api, project, owner, person):

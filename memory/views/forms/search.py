@@ -30,7 +30,7 @@ VERB_GROUPS: Sequence[tuple[str, Any, Mapping[ActivityVerb, Any]]] = (
             ActivityVerb.REWRITTEN: _("Memories rewritten"),
             ActivityVerb.DISSOLVED: _("Memories without sources removed"),
             ActivityVerb.FADED: _("Not sent (no room)"),
-            ActivityVerb.RETURNED: _("Sent again"),
+            ActivityVerb.RETURNED: _("Memories sent to the model again"),
             ActivityVerb.FAILED: _("Failures"),
         },
     ),

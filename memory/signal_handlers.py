@@ -158,8 +158,10 @@ def _archive_verb(archived_at: datetime | None) -> ActivityVerb:
 
 @receiver(session_expired)
 def forget_session(session: Session, **kwargs: object) -> None:
-    """Forget the session with everything derived from it, so that no import restores it."""
-    forget(session.project, ForgetScope(session=session.pk))
+    """Forget the session with everything derived from it, so that no import restores it. If it is a
+    fork, the chat from which it was forked stays.
+    """
+    forget(session.project, ForgetScope(session=session.pk, copies_only=True))
 
 
 @receiver(import_planned)

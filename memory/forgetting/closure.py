@@ -133,8 +133,8 @@ def existing_messages(project: Project, ids: Iterable[UUID]) -> set[UUID]:
 def forgotten_messages(
     project: Project, scope: ForgetScope, named: set[UUID], replies: set[UUID]
 ) -> set[UUID]:
-    """Return the selected messages and `replies`, with their originals and copies in forks, and all
-    replies to any of these messages.
+    """Return the selected messages and `replies`, with their copies in forks, the originals that
+    the scope includes, and all replies to any of these messages.
     """
     if scope.tombstones:
         new = existing_messages(project, scope.tombstones.messages)
@@ -156,7 +156,8 @@ def forgotten_messages(
             copies = Q(copied_from__in=batch)
             answers = Q(parent__in=batch, role__in=REPLY_ROLES)
             derived |= pks(rows.filter(copies | answers, forgotten_at=None))
-            derived |= pks(rows.filter(copies__in=batch))
+            if scope.originals is not None:
+                derived |= pks(rows.filter(scope.originals, copies__in=batch))
         new = derived - messages
     return messages
 

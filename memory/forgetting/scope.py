@@ -1,7 +1,7 @@
 """The conditions of a forget request, the members who may make it, and the ids that it deletes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -98,6 +98,9 @@ class ForgetScope:
 
     - `sources`: also deletes the source messages of `entry` or `fact`. Without it, the messages of
       the entry are no longer remembered, and the fact is not extracted again from its sessions.
+    - `copies_only`: of copies in a fork, does not delete the originals in the other chat.
+    - `originals_of`: the id of a user. Of the originals, deletes only those that this user wrote,
+      or that are in a private session of this user.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
       from these replies.
     - `tombstones`: the objects that a replay forgets again. Excludes all other conditions.
@@ -113,6 +116,8 @@ class ForgetScope:
     before: datetime | None = None
     sources: bool = False
     replies: bool = False
+    copies_only: bool = False
+    originals_of: int | None = None
     tombstones: TombstoneScope = TombstoneScope()
 
     def __post_init__(self) -> None:
@@ -142,6 +147,30 @@ class ForgetScope:
     def conditions(self) -> list[object]:
         ids = (self.message, self.session, self.entry, self.fact, self.upload, self.file)
         return [value for value in (*ids, self.user, self.before) if value is not None]
+
+    @property
+    def originals(self) -> Q | None:
+        """The originals that are deleted with their selected copies; None for no original.
+
+        A replay has the ids of all messages that were deleted.
+        """
+        if self.copies_only or self.tombstones:
+            return None
+        if self.originals_of is None:
+            return Q()
+        private = Q(session__visibility=Visibility.PRIVATE, session__creator=self.originals_of)
+        return private | Q(author=self.originals_of)
+
+    def requested_by(self, project: Project, user: Any) -> "ForgetScope":
+        """Return the scope for a request of `user`. An editor may delete a copy of a message of
+        somebody else in their own fork, but not the original.
+        """
+        if user is None or user.is_staff:
+            return self
+        roles = Membership.objects.filter(project=project, user=user)
+        if roles.filter(role=MemberRole.OWNER).exists():
+            return self
+        return replace(self, originals_of=user.pk)
 
     def is_permitted_to(self, member: Membership) -> bool:
         """Return whether `member` may make this request.

@@ -146,7 +146,7 @@ def _apply(
         raise InvalidInputError(_("Choose what to forget."))
     # Importers take this lock first too, so that nothing is imported while rows are deleted.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    deletions = find_deletions(project, scope)
+    deletions = find_deletions(project, scope.requested_by(project, by))
     phrases = deleted_phrases(project, deletions)
     replies = exposed_replies(project, deletions)
     kept = kept_sources(project, scope, deletions)

@@ -12,7 +12,7 @@ from chat.prompt.types import PromptItem, PromptSection, share
 from memory.files.passages import place
 from memory.models import File, FilePassage, FileRevision, FileState, SourceType
 from memory.prompt import quoting
-from memory.prompt.sections import memory_section, room_for_texts
+from memory.prompt.sections import memory_section, room_for_texts, search_viewer
 from memory.recall import (
     RecallScope,
     filter_relevant,
@@ -118,7 +118,7 @@ def _found(turn: Turn) -> list[PassageRow]:
         return []
     scope = RecallScope(
         turn.project,
-        message.author,
+        search_viewer(turn),
         shared_only=turn.session.visibility == Visibility.PROJECT,
         source_types=(SourceType.FILE,),
         files_of=turn.session.pk,

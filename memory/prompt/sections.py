@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import BooleanField, Q, QuerySet
@@ -89,12 +89,24 @@ def eighths(limit: int, room: int) -> int:
 
 
 def private_reader(turn: Turn) -> int | None:
-    """Return the id of the user in a private conversation; None in a shared conversation.
+    """Return the id of the reader of a private conversation; None in a shared conversation.
 
-    A shared conversation must only contain text that all its readers may see.
+    A shared conversation must only contain text that all its readers may see. The messages of a
+    private conversation may be by others: it may be a fork, or have been shared before.
     """
     private = turn.session.visibility == Visibility.PRIVATE
-    return turn.reply_to.author_id if private and turn.reply_to is not None else None
+    return turn.session.creator_id if private else None
+
+
+def search_viewer(turn: Turn) -> Any:
+    """Return the user whose texts the search may find: the creator of a private session, or the
+    author of the message in a shared session, where only shared texts are found.
+    """
+    author = turn.reply_to.author if turn.reply_to is not None else None
+    reader = private_reader(turn)
+    if reader is None or (author is not None and author.pk == reader):
+        return author
+    return turn.session.creator
 
 
 class BlockRow(NamedTuple):
@@ -185,7 +197,7 @@ def _recall(turn: Turn) -> RecalledContext:
         return RecalledContext()
     scope = RecallScope(
         turn.project,
-        message.author,
+        search_viewer(turn),
         shared_only=turn.session.visibility == Visibility.PROJECT,
         exclude_session=turn.session.pk,
         source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY),

@@ -141,7 +141,7 @@ def test_a_failure_is_shown_with_the_file_and_tried_again(project, owner, script
     assert run_cycle(project).rewritten == 0
     revision = document.revisions.get()
     assert revision.last_error and revision.next_try_at
-    assert "No summary of it" in visit(project, owner, "files")
+    assert "The summary could not be written yet" in visit(project, owner, "files")
     assert run_cycle(project).rewritten == 0
     FileRevision.objects.update(next_try_at=None)
     scripted.default = lambda request: json.dumps({"summary": ["A pump."], "facts": []})

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.conf import settings as django_settings
+from django.utils import timezone
 
 from chat.conversations import edits, sessions
 from chat.conversations.generation import finalise
@@ -14,6 +15,7 @@ from chat.importers import import_file
 from chat.models import Message, MessageRevision, Session
 from memory import recall as recalls
 from memory.forgetting import service
+from memory.forgetting.scope import TombstoneScope
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
@@ -183,6 +185,37 @@ def test_copies_in_forks_go_with_their_original_and_the_other_way_round(
     assert receipt.removed["messages"] == 6
     assert "nine four" not in everything(project)
     assert another.messages.count() == 3
+
+
+def test_an_editor_forgets_a_copy_in_an_own_fork_and_not_the_original(
+    secret_conversation, session, owner, editor, project
+):
+    fork = edits.fork(secret_conversation[2], editor)
+    own = post_messages(session, [draft("Edgar was here.", author=editor)])[0]
+    copies = [fork.messages.get(text=SECRET), edits.fork(own, editor).messages.get(text=own.text)]
+    for copy in copies:
+        forget(project, ForgetScope(message=copy.pk), editor)
+    assert not fork.messages.filter(text=SECRET).exists()
+    assert session.messages.filter(text=SECRET).exists()
+    assert not session.messages.filter(text=own.text).exists()
+    assert "nine four" in everything(project)
+
+
+def test_a_deleted_fork_takes_nothing_from_the_chat_it_was_made_from(
+    secret_conversation, session, editor, project
+):
+    before = list(session.messages.values_list("text", flat=True))
+    fork = edits.fork(secret_conversation[2], editor)
+    sessions.delete_session(fork)
+    Session.objects.filter(pk=fork.pk).update(deleted_at=timezone.now() - timedelta(days=1))
+    sessions.purge_deleted()
+    assert not Session.objects.filter(pk=fork.pk).exists()
+    assert list(session.messages.values_list("text", flat=True)) == before
+    restored = edits.fork(secret_conversation[2], editor)
+    copies = frozenset(restored.messages.values_list("pk", flat=True))
+    forget(project, ForgetScope(tombstones=TombstoneScope(messages=copies)))
+    assert not restored.messages.exclude(text="").exists()
+    assert list(session.messages.values_list("text", flat=True)) == before
 
 
 def test_digests_above_lose_the_line_at_once(project, owner):

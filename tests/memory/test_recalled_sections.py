@@ -6,6 +6,7 @@ from chat.conversations import edits
 from chat.models import Session, Visibility
 from chat.prompt.builder import Turn, build
 from chat.prompt.preview import preview
+from memory import blocks
 from memory.layers import conversations
 from memory.models import Entry, EntryStatus
 from memory.recall import query_in_chat
@@ -75,6 +76,21 @@ def test_the_query_reaches_back_to_a_message_that_names_its_subject(follow_up):
     refers = follow_up != "Why?"
     assert query_in_chat(follow_up, earlier).splitlines() == [follow_up, *earlier[: 2 * refers]]
     assert query_in_chat(QUESTION, earlier) == QUESTION
+
+
+def test_a_private_fork_contains_nothing_that_only_the_author_of_its_message_may_see(
+    project, owner, editor
+):
+    talk(project, owner, CUTOVER, visibility=Visibility.PRIVATE)
+    blocks.put(project, owner, "Home", "Olive lives in Oslo.", owner)
+    asked = talk(project, owner, QUESTION)
+    fork = edits.fork(asked.messages.get(), editor)
+    fork.visibility = Visibility.PRIVATE
+    fork.save()
+    built = preview(fork, "", editor)
+    texts = "".join(message.text for section in built.sections for message in section.messages)
+    assert QUESTION in texts
+    assert "third of March" not in texts and "Oslo" not in texts
 
 
 def test_the_running_conversation_is_not_recalled(project, owner, ask):

@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from chat.models import Session, Visibility
 from memory.models import Entry, EntryStatus
 from memory.models.entries import EntryQuerySet
-from memory.moderation.actions import DECISIONS, ModerationAction, Objection
+from memory.moderation.actions import DECISIONS, FINAL_ACTIONS, ModerationAction, Objection
 from projects.models import MemberRole, Membership
 
 
@@ -67,9 +67,7 @@ def objection_of(member: Membership) -> Objection:
             return _("Only owners and editors can change the memory.")
         if act in DECISIONS and not may_decide(member, entry):
             return _("Only an owner can decide this.")
-        # Redaction cannot be undone, because it also changes earlier revisions.
-        final = act in (ModerationAction.REDACT, ModerationAction.FORGET)
-        if final and not may_forget(member, entry.session):
+        if act in FINAL_ACTIONS and not may_forget(member, entry.session):
             return _("Only owners can forget this.")
         return ""
 

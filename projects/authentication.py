@@ -9,8 +9,10 @@ from knox.crypto import hash_token
 from knox.settings import CONSTANTS
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
 
 from projects.core.database import PreparedObjects
+from projects.core.errors import NotAllowedError
 from projects.models import Token
 
 
@@ -42,15 +44,28 @@ _tokens_by_key = PreparedObjects(_make_token_query, str)
 
 
 class TokenScopePermission(BasePermission):
-    """Requires the scope `read` for reading and `write` for changes; views may require others."""
+    """Requires the scope `read` for reading and `write` for changes. Views may require others, as
+    `reading_scope`, `deleting_scope` (for DELETE only) and `scope`.
+    """
 
     message = "The token's scopes do not allow this."
 
     def has_permission(self, request, view) -> bool:
-        if request.auth is None:
-            return True
         if request.method in SAFE_METHODS:
             scope = getattr(view, "reading_scope", "read")
         else:
             scope = getattr(view, "scope", "write")
-        return scope in request.auth.scopes
+            if request.method == "DELETE":
+                scope = getattr(view, "deleting_scope", scope)
+        return has_scope(request, scope)
+
+
+def has_scope(request: Request, scope: str) -> bool:
+    """Return whether the token of the request has `scope`. True for a request without a token."""
+    return request.auth is None or scope in request.auth.scopes
+
+
+def require_scope(request: Request, scope: str) -> None:
+    """Check a scope that depends on the body of the request. Raises `NotAllowedError`."""
+    if not has_scope(request, scope):
+        raise NotAllowedError(TokenScopePermission.message)

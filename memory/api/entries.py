@@ -331,11 +331,12 @@ class EntryListView(EntryBaseView, generics.ListAPIView):
 
 class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAPIView):
     """One entry. Owners and editors may change its text, pin it and hide it. Owners may forget it
-    together with the entries that it was made from. The messages stay, but are no longer
-    remembered.
+    together with the entries that it was made from, with a token of the scope `admin`. The messages
+    stay, but are no longer remembered.
     """
 
     http_method_names = ("get", "patch", "delete", "head", "options")
+    deleting_scope = "admin"
 
     @extend_schema(parameters=[AS_OF])
     def get(self, request, *args, **kwargs) -> Response:

@@ -300,11 +300,12 @@ class ContradictionListView(FactBaseView):
 
 class FactDetailView(ETagMixin, FactBaseView, generics.RetrieveUpdateDestroyAPIView):
     """One fact. Editors may change it. Owners may approve, hide and forget it. The user who entered
-    a fact by hand may also forget it.
+    a fact by hand may also forget it. To forget a fact, a token needs the scope `admin`.
     """
 
     serializer_class = FactDetailSerializer
     http_method_names = ("get", "patch", "delete", "head", "options")
+    deleting_scope = "admin"
 
     def get_object(self) -> Fact:
         return permissions.fact_for_reading(self.membership, self.kwargs["pk"])

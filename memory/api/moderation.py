@@ -12,6 +12,7 @@ from memory.api.forgetting import ForgetReceiptSerializer
 from memory.models import ModerationReason
 from memory.moderation.actions import (
     DEFAULT_REASONS,
+    FINAL_ACTIONS,
     MAX_ENTRIES_AT_ONCE,
     TEXT_ACTIONS,
     ModerationAction,
@@ -21,6 +22,7 @@ from memory.moderation.actions import (
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
 from memory.permissions import entries_for, objection_of
+from projects.authentication import require_scope
 from projects.permissions import WRITERS, membership, require_active
 
 
@@ -97,7 +99,8 @@ class OutcomeSerializer(serializers.Serializer):
 class EntryActionView(APIView):
     """Approve, reject, edit, pin, hide, redact, rewrite or forget entries, with a reason.
 
-    Each entry is changed separately: a refusal does not stop the others.
+    Each entry is changed separately: a refusal does not stop the others. To redact or forget, a
+    token needs the scope `admin`.
     """
 
     @extend_schema(request=EntryActionSerializer, responses=OutcomeSerializer)
@@ -107,6 +110,8 @@ class EntryActionView(APIView):
         serializer = EntryActionSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         data = serializer.validated_data
+        if data["action"] in FINAL_ACTIONS:
+            require_scope(request, "admin")
         ids, is_preview = data.pop("entries"), data.pop("preview")
         rows = entries_for(member).select_related("session", "project")
         entries = list(rows.filter(pk__in=ids).order_by("last_source_at", "pk"))

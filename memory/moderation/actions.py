@@ -50,6 +50,8 @@ DONE_LABELS = {
 }
 # Actions with a text, which therefore apply to one entry only.
 TEXT_ACTIONS = (ModerationAction.EDIT, ModerationAction.REDACT)
+# Actions that cannot be undone. Redaction also changes earlier revisions.
+FINAL_ACTIONS = (ModerationAction.REDACT, ModerationAction.FORGET)
 # The preselected reasons in forms.
 DEFAULT_REASONS = {
     ModerationAction.APPROVE: ModerationReason.CHECKED,

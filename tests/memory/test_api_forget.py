@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
 
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
@@ -20,11 +21,24 @@ from tests.memory.file_helpers import add_text
 pytestmark = pytest.mark.django_db
 
 URL = "/api/v1/projects/billing/forget/"
+ACT = "/api/v1/projects/billing/memory/act/"
+SCOPE_ERROR = "The token's scopes do not allow this."
 
 
 @pytest.fixture
 def session(project, owner):
     return create_session(project, owner)
+
+
+def make_memories(session, user):
+    """An entry, a fact and a file."""
+    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
+    member = Membership.objects.get(project=session.project, user=user)
+    return {
+        "entry": summarise(session.pk, datetime.now(UTC) + timedelta(hours=1)),
+        "fact": facts.create_fact(member, statement)[0],
+        "file": add_text(session.project, user),
+    }
 
 
 @pytest.fixture
@@ -97,15 +111,9 @@ def test_an_editor_has_own_words_forgotten_and_nobody_else_s(messages, editor, a
 @pytest.mark.parametrize("own", ["user", "message"])
 @pytest.mark.parametrize("other", ["entry", "fact", "file"])
 def test_own_words_do_not_permit_to_forget_what_others_made(
-    messages, session, project, owner, editor, api, own, other
+    messages, session, owner, editor, api, own, other
 ):
-    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
-    owned = Membership.objects.get(project=project, user=owner)
-    named = {
-        "entry": summarise(session.pk, datetime.now(UTC) + timedelta(hours=1)),
-        "fact": facts.create_fact(owned, statement)[0],
-        "file": add_text(project, owner),
-    }[other]
+    named = make_memories(session, owner)[other]
     mine = {"user": editor.username, "message": messages[1].pk}[own]
     answer = api(editor).post(URL, {own: mine, other: named.pk}, format="json")
     assert answer.status_code == 400
@@ -129,6 +137,55 @@ def test_deleting_an_entry_forgets_it(messages, session, owner, editor, api):
     assert (answer.status_code, answer.json()["removed"]["entries"]) == (200, 1)
     assert not Entry.objects.exists()
     assert api(owner).delete(url).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "action", [{"action": "forget"}, {"action": "redact", "text": "9472"}], ids=["forget", "redact"]
+)
+@pytest.mark.parametrize("preview", [False, True])
+def test_final_actions_need_a_token_of_the_scope_admin(
+    messages, session, owner, api, action, preview
+):
+    entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+    wanted = action | {"entries": [entry.pk], "preview": preview}
+    answer = api(owner, scopes=["read", "write"]).post(ACT, wanted, format="json")
+    assert (answer.status_code, answer.json()) == (403, {"detail": SCOPE_ERROR})
+    assert "WWW-Authenticate" not in answer.headers
+    entry.refresh_from_db()
+    assert "9472" in entry.summary
+    answer = api(owner, scopes=["read", "write", "admin"]).post(ACT, wanted, format="json")
+    assert (answer.status_code, answer.json()["done"]) == (200, [str(entry.pk)])
+
+
+def test_an_invalid_final_action_is_a_400_and_others_need_only_write(messages, session, owner, api):
+    entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+    client = api(owner, scopes=["write"])
+    bad = {"action": "redact", "entries": [entry.pk]}
+    assert client.post(ACT, bad, format="json").status_code == 400
+    for action in ("pin", "unpin", "hide", "show"):
+        good = {"action": action, "entries": [entry.pk]}
+        assert client.post(ACT, good, format="json").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [("entry", "memory/entries"), ("fact", "facts"), ("file", "files")]
+)
+def test_deleting_needs_a_token_of_the_scope_admin(messages, session, owner, api, kind, path):
+    memory = make_memories(session, owner)[kind]
+    url = f"/api/v1/projects/billing/{path}/{memory.pk}/"
+    answer = api(owner, scopes=["read", "write"]).delete(url)
+    assert (answer.status_code, answer.json()) == (403, {"detail": SCOPE_ERROR})
+    assert type(memory).objects.filter(pk=memory.pk).exists()
+    assert api(owner, scopes=["admin"]).delete(url).status_code == 200
+
+
+def test_a_request_without_a_token_has_no_scopes_to_check(messages, session, owner):
+    client, memory = APIClient(), make_memories(session, owner)
+    client.force_authenticate(owner)
+    assert client.delete(f"/api/v1/projects/billing/facts/{memory['fact'].pk}/").status_code == 200
+    wanted = {"action": "forget", "entries": [memory["entry"].pk]}
+    assert client.post(ACT, wanted, format="json").status_code == 200
+    assert not Entry.objects.filter(pk=memory["entry"].pk).exists()
 
 
 def test_the_command_prints_the_receipt(messages, project, capsys):

@@ -4,7 +4,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from chat.models import Session, Visibility
-from memory.models import Entry, EntryStatus
+from memory.models import Entry, EntryState, EntryStatus
 from memory.models.entries import EntryQuerySet
 from memory.moderation.actions import DECISIONS, FINAL_ACTIONS, ModerationAction, Objection
 from projects.models import MemberRole, Membership
@@ -25,6 +25,21 @@ def entries_for(member: Membership) -> EntryQuerySet:
     if not member.is_writer:
         entries = entries.exclude(state=EntryStatus.HIDDEN)
     return entries.select_related("session", "file")
+
+
+def may_read_past(member: Membership, entry: Entry, past: EntryState) -> bool:
+    """Return whether `member`, who may see `entry`, may see its text at the state `past`.
+
+    The rules of `entries_for` apply to the past state. Of a private session, only the creator may
+    see earlier texts, because they may contain passages that were removed before approval.
+    """
+    if past.state == EntryStatus.HIDDEN and not member.is_writer:
+        return False
+    if not is_private(entry):
+        return True
+    assert entry.session is not None
+    is_current = past.state != EntryStatus.PROPOSED and past.revision == entry.revision
+    return is_current or entry.session.creator_id == member.user_id
 
 
 def is_private(entry: Entry) -> bool:

@@ -28,7 +28,7 @@ from memory.layers.lines import Line
 from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
-from memory.permissions import entries_for, may_decide
+from memory.permissions import entries_for, may_decide, may_read_past
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.filters import FlagFilter, MomentFilter
 from projects.models import Project
@@ -346,6 +346,8 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
         entry = self.get_object()
         past = entry_as_of(entry, moment)
         if past is None or past.summary is None:
+            raise Http404
+        if not may_read_past(self.membership, entry, past.state):
             raise Http404
         state = {name: getattr(past.state, name) for name in ("state", "pinned", "revision")}
         state |= {"summary": past.summary, "parent": past.state.parent_id}

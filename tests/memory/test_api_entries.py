@@ -1,10 +1,14 @@
 """/api/v1/projects/{slug}/memory/entries/: the nodes of the layers, and changing them."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from chat.models import Session, Visibility
 from memory.layers.bank import item_tokens
 from memory.models import Activity, Entry, EntryRevision, EntryStatus
+from memory.models.entries import history_clock
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
 
@@ -147,6 +151,75 @@ def test_an_entry_that_may_quote_a_private_session_is_its_creators(api, owner, e
     assert len(api(owner).get(URL).json()["results"]) == 1
     assert api(editor).get(URL).json()["results"] == []
     assert api(editor).get(f"{URL}{leaf.pk}/").status_code == 404
+
+
+@pytest.fixture
+def past(make, session, owner):
+    """Makes an entry that had another state until yesterday, when it was edited and became live."""
+
+    def entry(state: EntryStatus, edited: str = "It was decided.", **fields) -> Entry:
+        with history_clock(datetime.now(UTC) - timedelta(days=2)):
+            fields = {"session": session, "first_seq": 1, "last_seq": 4, "state": state} | fields
+            made = make("conversation", **fields)
+        with history_clock(datetime.now(UTC) - timedelta(days=1)):
+            if edited != made.summary:
+                entry_operations.edit(made, edited, by=owner)
+            Entry.objects.filter(pk=made.pk).update(state=EntryStatus.LIVE)
+        return made
+
+    return entry
+
+
+@pytest.fixture
+def as_of(api):
+    """The status and the text of an entry some days ago."""
+
+    def read(user, entry: Entry, days: float) -> tuple[int, str]:
+        moment = datetime.now(UTC) - timedelta(days=days)
+        answer = api(user).get(f"{URL}{entry.pk}/", {"as_of": moment.isoformat()})
+        return answer.status_code, answer.json().get("summary", "")
+
+    return read
+
+
+@pytest.mark.parametrize("edited", ["It was decided.", "Nothing was said."])
+def test_the_past_of_a_proposal_of_a_private_session_is_its_creators(
+    as_of, owner, editor, viewer, past, edited
+):
+    entry = past(EntryStatus.PROPOSED, edited)
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert as_of(owner, entry, 1.5) == (200, "It was decided.")
+    for other in (editor, viewer):
+        assert as_of(other, entry, 1.5) == (404, "")
+        assert as_of(other, entry, 0.5) == (200, edited)
+
+
+def test_an_earlier_text_of_a_private_session_is_its_creators(as_of, owner, editor, past):
+    entry = past(EntryStatus.LIVE, "Nothing was said.")
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    assert as_of(owner, entry, 1.5) == (200, "It was decided.")
+    assert as_of(editor, entry, 1.5) == (404, "")
+
+
+def test_the_past_of_a_shared_proposal_is_every_members(as_of, viewer, past):
+    entry = past(EntryStatus.PROPOSED, "Nothing was said.")
+    assert as_of(viewer, entry, 1.5) == (200, "It was decided.")
+
+
+def test_the_creator_of_a_private_session_must_be_the_reader_even_for_an_owner(
+    as_of, owner, editor, past
+):
+    entry = past(EntryStatus.PROPOSED, "Nothing was said.")
+    Session.objects.update(visibility=Visibility.PRIVATE, creator=editor)
+    assert as_of(owner, entry, 1.5) == (404, "")
+    assert as_of(editor, entry, 1.5) == (200, "It was decided.")
+
+
+def test_what_was_hidden_stays_hidden_from_viewers(as_of, editor, viewer, past):
+    entry = past(EntryStatus.HIDDEN)
+    assert as_of(editor, entry, 1.5) == (200, "It was decided.")
+    assert as_of(viewer, entry, 1.5) == (404, "")
+    assert as_of(viewer, entry, 0.5) == (200, "It was decided.")
 
 
 def test_an_edit_keeps_the_text_before(patch, editor, leaf):

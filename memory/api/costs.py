@@ -45,6 +45,7 @@ class UsageQuerySerializer(serializers.Serializer):
         return keys
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs.setdefault("by", DEFAULT_KEYS)
         until = attrs.setdefault("until", timezone.now())
         since = attrs.setdefault("since", until - DEFAULT_SPAN)
         if since > until:
@@ -105,12 +106,16 @@ class OwnUsageSerializer(serializers.Serializer):
     results = UsageRowSerializer(many=True)
 
 
-def _usage(request, calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
-    """Return the sums for the parameters of the request, newest day first."""
+def _parameters(request) -> dict[str, Any]:
+    """Return the validated `since`, `until` and `by` of the request. Raises ValidationError."""
     query = UsageQuerySerializer(data=request.query_params)
     query.is_valid(raise_exception=True)
-    since, until = query.validated_data["since"], query.validated_data["until"]
-    keys = query.validated_data.get("by", DEFAULT_KEYS)
+    return query.validated_data
+
+
+def _usage(query: dict[str, Any], calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
+    """Return the sums for the parameters of a request, newest day first."""
+    since, until, keys = query["since"], query["until"], query["by"]
     rows = summed(calls.filter(started_at__gte=since, started_at__lt=until), keys, zone)
     rows = rows.order_by(*("-by_day" if key == "day" else f"by_{key}" for key in keys))
     return {"since": since, "until": until, "results": plain_rows(rows[:MAX_ROWS])}
@@ -125,10 +130,10 @@ class UsageView(APIView):
     def get(self, request, slug: str) -> Response:
         member = membership(request.user, slug, token=request.auth)
         project = member.project
-        keys = set(request.query_params.get("by", "").replace(" ", "").split(","))
-        if keys & {"user", "token"} and member.role != MemberRole.OWNER:
+        query = _parameters(request)
+        if {*query["by"]} & {"user", "token"} and member.role != MemberRole.OWNER:
             raise NotAllowedError("Only owners can see the costs by user and token.")
-        data = _usage(request, Call.objects.filter(project=project), project.zone)
+        data = _usage(query, Call.objects.filter(project=project), project.zone)
         data["today"] = daily_allowance(project)
         return Response(UsageSerializer(data).data)
 
@@ -141,7 +146,7 @@ class OwnUsageView(APIView):
         calls = Call.objects.filter(user=request.user)
         if request.auth is not None and request.auth.project_id:
             calls = calls.filter(project=request.auth.project_id)
-        return Response(OwnUsageSerializer(_usage(request, calls, UTC)).data)
+        return Response(OwnUsageSerializer(_usage(_parameters(request), calls, UTC)).data)
 
 
 class BudgetSerializer(serializers.Serializer):

@@ -93,7 +93,9 @@ def test_owners_see_users_and_others_do_not(client, owner, editor, call):
 @pytest.mark.django_db
 def test_only_owners_group_by_user_over_the_api(api, owner, editor, call):
     call(user=editor)
-    assert api(editor).get(API, {"by": "user"}).status_code == 403
+    for keys in ("user", "token", "user\t", "day,\tuser", "\n token", "kind ,user\u00a0"):
+        assert api(editor).get(API, {"by": keys}).status_code == 403, keys
+    assert api(editor).get(API, {"by": "day,kind\t"}).status_code == 200
     [row] = api(owner).get(API, {"by": "user"}).json()["results"]
     assert (row["user"], row["input_tokens"]) == ("edgar", 1_000)
     assert api(owner).get(API, {"by": "password"}).status_code == 400

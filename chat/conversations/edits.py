@@ -185,11 +185,13 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     """Post `text` as an alternative to the user message `message`, and begin a reply to it.
 
     The messages after the original are kept as a branch. Raises ConflictError if `message` is not
-    from a user.
+    from a user, or if it was deleted: its images would be shown again.
     """
     if message.role != Role.USER:
         raise ConflictError(_("Only messages from people can be sent again."))
     with locked_session(message.project_id, message.session_id) as session:
+        if current_version(message, None).deleted_at is not None:
+            raise ConflictError(_("This message was deleted."))
         place = NewBranch(message.parent_id)
         [sibling] = post_messages(session, [draft(text, author=author)], at=place)
         copy_attachments([(message.pk, sibling)])

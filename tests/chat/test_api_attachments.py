@@ -111,6 +111,26 @@ def test_the_words_beside_an_image_may_be_taken_away(api, owner, session, messag
     assert len(response.json()["message"]["attachments"]) == 1
 
 
+def test_the_images_of_a_deleted_message_are_not_sent_again(
+    client, api, owner, editor, messages, scripted
+):
+    body = {"content": "Look", "attachments": [inline()]}
+    pk = api(owner).post(messages, body, format="json").json()["message"]["id"]
+    assert api(owner).delete(f"/api/v1/messages/{pk}/").status_code in (200, 204)
+    count = Message.objects.count()
+    again = f"/api/v1/messages/{pk}/rerun/"
+    for user in (editor, owner):
+        answer = api(user).post(again, {"content": "Look!"}, format="json")
+        assert (answer.status_code, answer.json()) == (
+            409,
+            {"detail": "This message was deleted."},
+        )
+    client.force_login(editor)
+    page = client.post(f"/messages/{pk}/rerun/", {"content": "Look!"}, follow=True)
+    assert "This message was deleted." in page.content.decode()
+    assert (Message.objects.count(), Attachment.objects.count()) == (count, 1)
+
+
 def test_recorded_messages_may_have_images_too(api, owner, messages):
     body = {"content": "Look", "reply": False, "author": "Caroline", "attachments": [inline()]}
     answer = api(owner).post(messages, body, format="json")

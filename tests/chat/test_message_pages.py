@@ -110,6 +110,7 @@ def test_an_edit_of_a_deleted_message_is_refused_and_keeps_the_text(as_editor, q
     assert answer.status_code == 412
     assert "was deleted while you were editing" in answer.content.decode()
     assert ">Mine.</textarea>" in answer.content.decode()
+    assert "Send again" not in answer.content.decode()
     assert as_editor.get(url(question, "edit")).status_code == 404
     assert as_editor.get(url(question, "revisions")).status_code == 404
 

@@ -19,9 +19,9 @@ from chat.models import Message, Session, Visibility
 from config.asgi import application
 from memory.facts import Statement, create_fact
 from memory.layers.conversations import summarise
-from memory.models import Entry, Fact, File
+from memory.models import Entry, Fact, FactStatus, File
 from memory.recall import indexing
-from projects.models import Membership, Token
+from projects.models import MemberRole, Membership, Token
 from projects.services import create_project, set_archived
 from tests.memory.file_helpers import add_read, read
 from tests.memory.recall_helpers import recalled_texts, talk
@@ -214,6 +214,16 @@ def test_facts_are_read_hidden_and_forgotten_but_changed_elsewhere(call, owner, 
 def test_a_fact_is_forgotten(call, owner, fact):
     assert call(owner, "forget", memory_id=str(fact.pk))["removed"]["facts"] == 1
     assert not Fact.objects.exists()
+
+
+def test_a_viewer_does_not_take_out_a_fact_about_them(call, viewer, project):
+    Membership.objects.filter(user=viewer).update(role=MemberRole.EDITOR)
+    member = Membership.objects.get(project=project, user=viewer)
+    statement = Statement("Vera", "has", "a boat", timezone.now(), user_id=viewer.pk)
+    own, _ = create_fact(member, statement)
+    Membership.objects.filter(user=viewer).update(role=MemberRole.VIEWER)
+    assert "Only an owner" in call(viewer, "delete_memory", memory_id=str(own.pk))
+    assert Fact.objects.get().state == FactStatus.LIVE
 
 
 @pytest.mark.parametrize(

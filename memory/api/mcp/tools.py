@@ -276,7 +276,7 @@ def delete_memory(caller: Caller, memory_id: MemoryId) -> RemovedMemory:
     """
     row = _find(caller, memory_id)
     if isinstance(row, Fact):
-        if not facts.may_decide(caller.member, row):
+        if not (caller.member.may_write and facts.may_decide(caller.member, row)):
             raise NotAllowedError("Only an owner can decide on this.")
         facts.hide(row, caller.user)
     elif isinstance(row, Entry):

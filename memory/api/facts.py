@@ -158,10 +158,13 @@ class FactSerializer(serializers.ModelSerializer):
         fact, self.is_new = facts.create_fact(self.context["member"], statement)
         return fact
 
+    @transaction.atomic
     def update(self, instance: Fact, validated_data: dict[str, Any]) -> Fact:
         by, version = self.context["request"].user, self.context["version"]
         reason = validated_data.pop("reason", ModerationReason.OTHER)
         state = validated_data.pop("state", instance.state)
+        # Compare with the state before the edit, because the edit may send the fact to review.
+        decides = state != instance.state
         if "user" in validated_data and validated_data.pop("user") != instance.user_id:
             raise ValidationError({"user": ["The user that a fact is about cannot be changed."]})
         if validated_data:
@@ -169,7 +172,7 @@ class FactSerializer(serializers.ModelSerializer):
             instance = facts.edit(instance, statement, by, version, reason)
             # The edit has already increased the version.
             version = None
-        if state == instance.state:
+        if not decides:
             return instance
         if state == FactStatus.PROPOSED:
             raise ValidationError({"state": ["A fact can be set to live or to hidden."]})
@@ -299,8 +302,9 @@ class ContradictionListView(FactBaseView):
 
 
 class FactDetailView(ETagMixin, FactBaseView, generics.RetrieveUpdateDestroyAPIView):
-    """One fact. Editors may change it. Owners may approve, hide and forget it. The user who entered
-    a fact by hand may also forget it. To forget a fact, a token needs the scope `admin`.
+    """One fact. Editors may change it. Owners may approve, hide and forget it. An editor may also
+    forget a fact about them, and a fact that they alone wrote and stated. To forget a fact, a token
+    needs the scope `admin`.
     """
 
     serializer_class = FactDetailSerializer

@@ -41,7 +41,8 @@ def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
     """Return the facts that `scope` names directly. The id of an earlier version selects the
     current version.
 
-    A `user` selects the facts about that user, and the facts that the user wrote or changed.
+    A `user` selects the facts about that user, and the facts that the user wrote or changed. For
+    an editor, `ForgetScope.is_permitted_to` refuses this if others support one of these facts too.
     `before` without other conditions selects the facts that were written by hand before that
     moment.
     """

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
 from memory.models import Entry, Fact, File, Tombstone, TombstoneKind
+from memory.models.facts import FactQuerySet
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
 
@@ -177,11 +178,12 @@ class ForgetScope:
 
         Owners may forget anything in their project. Editors may forget:
 
-        - their own messages, files that they added, and, without its sources, a fact that they
-          wrote or that is only about them,
+        - their own messages, files that they added, and, without its sources, a fact that is only
+          about them or that nobody else supports,
         - everything in their private sessions, and sessions that they created if nobody else wrote
           in them,
-        - their own imports, if they may forget every session that the import created or extended.
+        - their own imports, if they may forget every session that the import created or extended,
+        - everything of theirs (`user`), if this includes no text that others also wrote.
 
         In a shared session, a reply is forgotten with the message that it answers. Editors may not
         use the option `replies`, which reaches replies to other members.
@@ -192,7 +194,8 @@ class ForgetScope:
             return False
         private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
         if self.user is not None:
-            return self.user == member.user_id
+            own = self.user == member.user_id
+            return own and (self.names_object or not shares_texts(member))
         if self.file is not None:
             files = File.objects.filter(project=member.project, pk=self.file)
             return files.filter(private | Q(added_by=member.user_id)).exists()
@@ -200,8 +203,8 @@ class ForgetScope:
             messages = Message.objects.filter(project=member.project, pk=self.message)
             return messages.filter(private | Q(author=member.user_id)).exists()
         if self.fact is not None:
-            own = Q(user=member.user_id) | Q(by_hand=True, written_by=member.user.get_username())
-            facts = Fact.objects.filter(own, project=member.project, pk=self.fact)
+            version = Q(pk=self.fact) | Q(earlier=self.fact)
+            facts = own_facts(member).filter(version)
             return facts.exists() and not self.sources
         if self.entry is not None:
             return Entry.objects.filter(private, project=member.project, pk=self.entry).exists()
@@ -228,6 +231,28 @@ class ForgetScope:
             if not tombstones.exists():
                 return f"There is no such {name} in this project."
         return ""
+
+
+def own_facts(member: Membership) -> FactQuerySet:
+    """Return the current versions of the facts that only concern `member`: those about this user,
+    and those that nobody else supports.
+    """
+    facts = Fact.objects.filter(project=member.project, earlier_of=None)
+    return facts.filter(user=member.user_id) | facts.written_only_by(member.user)
+
+
+def shares_texts(member: Membership) -> bool:
+    """Return whether `member` wrote a version of a text that others wrote too: a fact, or an entry
+    that is not from a private session of this user. The first text of each entry is a model's.
+    """
+    name = member.user.get_username()
+    private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
+    edited = Q(written_by=name) | Q(revisions__written_by=name)
+    if member.project.entries.filter(edited).exclude(private).exists():
+        return True
+    changed = Q(written_by=name) | Q(earlier__written_by=name)
+    facts = Fact.objects.filter(changed, project=member.project, earlier_of=None)
+    return facts.exclude(pk__in=own_facts(member).values("pk")).exists()
 
 
 @dataclass(frozen=True)

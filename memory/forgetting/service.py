@@ -42,7 +42,7 @@ from memory.models import (
     facts,
 )
 from memory.models.activity import record_activity
-from projects.core.errors import InvalidInputError
+from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.core.models import new_id
 from projects.models import Project
 
@@ -147,6 +147,7 @@ def _apply(
     # Importers take this lock first too, so that nothing is imported while rows are deleted.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     deletions = find_deletions(project, scope.requested_by(project, by))
+    require_own_texts(project, scope, by)
     phrases = deleted_phrases(project, deletions)
     replies = exposed_replies(project, deletions)
     kept = kept_sources(project, scope, deletions)
@@ -178,6 +179,18 @@ def _apply(
     if write_tombstones:
         tombstones.append_to_file(tombstones.records_of(created))
     return replace(receipt, id=act.pk, at=act.at)
+
+
+def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
+    """Raise NotAllowedError if `by` may no longer forget everything of their own.
+
+    The caller has locked the rows. A text that `by` changed after the first check is found here.
+    """
+    if by is None or scope.user != by.pk:
+        return
+    member = project.memberships.select_related("user", "project").filter(user=by).first()
+    if member is not None and not scope.is_permitted_to(member):
+        raise NotAllowedError(_("Only owners can forget this."))
 
 
 def kept_sources(project: Project, scope: ForgetScope, deletions: DeletionSet) -> set[UUID]:

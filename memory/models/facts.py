@@ -11,6 +11,7 @@ import unicodedata
 from datetime import datetime
 
 from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
@@ -106,6 +107,15 @@ class FactQuerySet(models.QuerySet["Fact"]):
     def ended_by(self, moment: datetime) -> "FactQuerySet":
         """Return facts that others ended by `moment`, newest first. Requires `with_validity`."""
         return self.filter(until__lte=moment).exclude(closer=None).order_by("-until", "pk")
+
+    def written_only_by(self, user: AbstractBaseUser) -> "FactQuerySet":
+        """Return the current versions of facts that nobody but `user` supports: all versions were
+        written by `user` by hand, and no message of another author states the fact.
+        """
+        own = {"by_hand": True, "written_by": user.get_username()}
+        versions = Fact.objects.filter(earlier_of=OuterRef("pk")).exclude(**own)
+        sources = FactSource.objects.filter(fact=OuterRef("pk")).exclude(message__author=user.pk)
+        return self.filter(~Exists(versions), ~Exists(sources), earlier_of=None, **own)
 
     def with_subject(self, subject: str) -> "FactQuerySet":
         return self.filter(subject_key=normalize_text(subject)[:MAX_SUBJECT_CHARS])

@@ -1,6 +1,7 @@
 """POST /api/v1/projects/{slug}/forget/, DELETE …/entries/{id}/, and the command."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -12,8 +13,11 @@ from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message
 from memory import facts
+from memory.forgetting import service
 from memory.layers.conversations import summarise
-from memory.models import Activity, ActivityVerb, Entry
+from memory.models import Activity, ActivityVerb, Entry, Fact
+from memory.moderation import entry_operations
+from projects.core.errors import NotAllowedError
 from projects.models import Membership
 from projects.services import create_project
 from tests.memory.file_helpers import add_text
@@ -119,6 +123,61 @@ def test_own_words_do_not_permit_to_forget_what_others_made(
     assert answer.status_code == 400
     assert "alone" in answer.content.decode()
     assert type(named).objects.filter(pk=named.pk).exists()
+
+
+@pytest.fixture
+def changed(request, messages, session, project, owner, editor):
+    """A text that an owner wrote and then an editor changed."""
+    if request.param == "entry":
+        entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+        entry_operations.edit(entry, "- By Olive.", owner)
+        entry.refresh_from_db()
+        entry_operations.edit(entry, "- By Olive!", editor)
+        return entry
+    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
+    owned = Membership.objects.get(project=project, user=owner)
+    fact, _ = facts.create_fact(owned, statement)
+    return facts.edit(fact, replace(statement, confidence=0.9), editor)
+
+
+@pytest.mark.parametrize("changed", ["entry", "fact"], indirect=True)
+@pytest.mark.parametrize("extra", [{}, {"before": "2030-01-01T00:00Z"}, {"preview": True}])
+def test_own_words_do_not_include_texts_that_others_wrote_too(changed, editor, owner, api, extra):
+    before = type(changed).objects.values().get(pk=changed.pk)
+    wish = {"user": "edgar"} | extra
+    answer = api(editor).post(URL, wish, format="json")
+    assert answer.status_code == 403
+    assert type(changed).objects.values().get(pk=changed.pk) == before
+    assert api(owner).post(URL, wish, format="json").status_code == 200
+
+
+@pytest.mark.parametrize("changed", ["entry", "fact"], indirect=True)
+def test_own_words_of_one_chat_are_forgotten_without_texts_of_others(changed, session, editor, api):
+    answer = api(editor).post(URL, {"user": "edgar", "session": session.pk}, format="json")
+    assert answer.status_code == 200
+    assert type(changed).objects.filter(pk=changed.pk).exists()
+
+
+def test_an_editor_takes_along_facts_that_nobody_else_wrote(messages, project, editor, api):
+    member = Membership.objects.get(project=project, user=editor)
+    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
+    fact, _ = facts.create_fact(member, statement)
+    facts.edit(fact, replace(statement, object="closed"), editor)
+    answer = api(editor).post(URL, {"user": "edgar"}, format="json")
+    assert (answer.status_code, answer.json()["removed"]["facts"]) == (200, 2)
+
+
+def test_a_text_that_was_changed_after_the_check_is_kept(messages, project, owner, editor):
+    """The request waits for a lock while the editor changes a fact of the owner."""
+    statement = facts.Statement("The vault", "is", "open", datetime.now(UTC))
+    owned = Membership.objects.get(project=project, user=owner)
+    fact, _ = facts.create_fact(owned, statement)
+    scope = service.ForgetScope(user=editor.pk)
+    assert scope.is_permitted_to(Membership.objects.get(project=project, user=editor))
+    facts.edit(fact, replace(statement, confidence=0.9), editor)
+    with pytest.raises(NotAllowedError):
+        service.forget(project, scope, editor)
+    assert Fact.objects.current().get().object == "open"
 
 
 def test_a_viewer_forgets_nothing(messages, viewer, api):

@@ -108,7 +108,7 @@ def test_who_may_not_forget_the_messages_is_not_asked(
     statement = facts.Statement("vault", "opens with", "a number", AT)
     fact, _ = facts.create_fact(project.memberships.get(user=editor), statement)
     chat = create_session(project, owner, visibility=Visibility.PROJECT)
-    message = post_message(chat, SECRET, author=owner)
+    message = post_message(chat, SECRET, author=editor)
     source = {"session": chat, "message": message, "entry": remember("- A vault", chat)}
     FactSource.objects.create(project=project, fact=fact, valid_from=AT, confidence=1, **source)
     assert answers(compact(text_of(preview(editor, fact=fact.pk)))) == []

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -34,6 +34,36 @@ admin.site.unregister(get_user_model())
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
+class BaseAdmin(admin.ModelAdmin):
+    """Base of all admin pages: query strings filter only by keys and by the filters of the page.
+
+    Django permits lookups of all columns, which could be used to guess values that no page shows.
+    """
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        if lookup.removesuffix("__exact") in self.key_lookups():
+            return True
+        names = [self.date_hierarchy, *map(filter_name, self.get_list_filter(request))]
+        of_filter = any(name and f"{lookup}__".startswith(f"{name}__") for name in names)
+        return of_filter and super().lookup_allowed(lookup, value, request)
+
+    def key_lookups(self) -> set[str]:
+        """Return the lookups of the primary key and of the ids of foreign keys."""
+        keys = {"pk", self.opts.pk.name}
+        for field in self.opts.concrete_fields:
+            if isinstance(field, ForeignKey):
+                target = field.target_field.name
+                keys |= {field.name, field.attname, f"{field.name}__{target}", f"{field.name}__pk"}
+        return keys
+
+
+def filter_name(item: Any) -> str:
+    """Return the lookup path, or the parameter, of an item of `list_filter`."""
+    if isinstance(item, type) and issubclass(item, admin.SimpleListFilter):
+        return str(item.parameter_name)
+    return str(item[0] if isinstance(item, list | tuple) else item)
+
+
 class ReadOnlyMixin:
     """Base of read-only admin pages and inlines, because only the app changes the rows."""
 
@@ -47,7 +77,7 @@ class ReadOnlyMixin:
         return False
 
 
-class ReadOnlyAdmin(ReadOnlyMixin, admin.ModelAdmin):
+class ReadOnlyAdmin(ReadOnlyMixin, BaseAdmin):
     ordering: ClassVar[Any] = ("-pk",)
     show_full_result_count = False
 
@@ -75,7 +105,7 @@ class MembershipInline(admin.TabularInline):
 
 
 @admin.register(Project)
-class ProjectAdmin(admin.ModelAdmin):
+class ProjectAdmin(BaseAdmin):
     list_display = (
         "name",
         "slug",
@@ -123,7 +153,7 @@ class ProjectAdmin(admin.ModelAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(admin.ModelAdmin):
+class MembershipAdmin(BaseAdmin):
     list_display = ("user", "project", "role", "created_at")
     list_filter = ("role",)
     list_select_related = ("user", "project")
@@ -152,7 +182,7 @@ class MembershipAdmin(admin.ModelAdmin):
 
 
 @admin.register(get_user_model())
-class AccountAdmin(UserAdmin):
+class AccountAdmin(BaseAdmin, UserAdmin):
     """User accounts. Deleting one also deletes the user's imports, tokens and similar rows."""
 
     def get_deleted_objects(self, objs, request):
@@ -161,7 +191,7 @@ class AccountAdmin(UserAdmin):
 
 
 @admin.register(Token)
-class TokenAdmin(admin.ModelAdmin):
+class TokenAdmin(BaseAdmin):
     """Rename, limit and revoke tokens. They are created on the page of API tokens."""
 
     list_display = (
@@ -242,7 +272,7 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
 
 
 @admin.register(SpendingLimit)
-class SpendingLimitAdmin(admin.ModelAdmin):
+class SpendingLimitAdmin(BaseAdmin):
     """Limits of what projects, users, tokens and members of groups may use in a day or month."""
 
     list_display = ("__str__", *AMOUNTS)
@@ -264,7 +294,7 @@ admin.site.unregister([SocialApp, SocialToken, Authenticator])
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(admin.ModelAdmin):
+class AuthenticatorAdmin(BaseAdmin):
     """View second factors and passkeys, and remove lost ones."""
 
     list_display = ("user", "type", "created_at", "last_used_at")

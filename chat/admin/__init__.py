@@ -20,7 +20,7 @@ from chat.models import (
     Seen,
     Session,
 )
-from projects.admin import ReadOnlyAdmin
+from projects.admin import BaseAdmin, ReadOnlyAdmin
 
 EDITABLE_SESSION_FIELDS = ("title", "visibility", "remembered", "status", "history_limit")
 
@@ -190,7 +190,7 @@ class ModelProviderAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ModelPrice)
-class ModelPriceAdmin(admin.ModelAdmin):
+class ModelPriceAdmin(BaseAdmin):
     """Prices that replace those in `genai-prices`. They apply to later calls."""
 
     list_display = ("model", "input_price", "cached_price", "output_price")

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
@@ -11,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
+from projects.admin import BaseAdmin
 
 HIDDEN_TEXT = _("(private)")
 
@@ -19,7 +19,7 @@ def is_private(session: Session | None) -> bool:
     return session is not None and session.visibility == Visibility.PRIVATE
 
 
-class PrivateTextAdmin(admin.ModelAdmin):
+class PrivateTextAdmin(BaseAdmin):
     """Base class of admin pages for rows with text of a session.
 
     `session_path` is the lookup path from the row to its session; it is empty for sessions

@@ -1,6 +1,11 @@
 """The admin opens on every model, shows no secret, and lets nobody tinker."""
 
+import re
+from html import unescape
+from urllib.parse import urljoin
+
 import pytest
+from allauth.mfa.models import Authenticator
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission
@@ -9,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.conversations.messages import post_message
-from chat.models import Message, Seen, Session
+from chat.models import Message, SavedPrompt, Seen, Session
 from memory.models import (
+    Block,
     Cursor,
     Delivery,
     Entry,
@@ -20,6 +26,7 @@ from memory.models import (
     Ladder,
     Webhook,
 )
+from projects.admin import filter_name
 from projects.models import Invitation, Project, SpentInvitation, Token
 from projects.services import create_project
 
@@ -136,6 +143,68 @@ def test_listing_takes_the_same_queries_for_many(
 def test_it_searches_every_model_of_ours(admin_client, house, model):
     query = {"q": "0190163d-8694-739b-aea5-966c26f8ad91"}
     assert admin_client.get(page(model, "changelist"), query).status_code == 200
+
+
+def lookups_of_columns(model) -> set[str]:
+    """Returns lookups of all columns of `model` that are no keys and no filters of its page."""
+    page = admin.site._registry[model]
+    filters = {page.date_hierarchy, *map(filter_name, page.list_filter)}
+    columns = [
+        field.name
+        for field in model._meta.concrete_fields
+        if not field.is_relation and not field.primary_key and field.name not in filters
+    ]
+    related = [
+        f"{field.name}__{column.name}"
+        for field in model._meta.concrete_fields
+        if field.is_relation
+        for column in field.related_model._meta.concrete_fields
+        if not (column.is_relation or column.primary_key or column == field.target_field)
+    ]
+    related = [name for name in related if name not in filters]
+    return {f"{name}{how}" for name in [*columns, *related] for how in ("", "__startswith")}
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_a_query_string_filters_by_nothing_that_the_page_does_not_offer(rf, model, admin_user):
+    request = rf.get("/")
+    request.user = admin_user
+    page = admin.site._registry[model]
+    found = lookups_of_columns(model)
+    assert [name for name in found if page.lookup_allowed(name, "a", request)] == []
+    keys = ["pk", *(field.name for field in model._meta.concrete_fields if field.is_relation)]
+    assert all(page.lookup_allowed(f"{name}__exact", "1", request) for name in keys)
+
+
+@pytest.mark.parametrize(
+    ("model", "lookup"),
+    [
+        (Message, "text__startswith"),
+        (Message, "session__title__startswith"),
+        (Block, "content__startswith"),
+        (SavedPrompt, "text__startswith"),
+        (Webhook, "url__startswith"),
+        (Token, "digest__startswith"),
+        (Authenticator, "data__secret__startswith"),
+    ],
+)
+def test_hidden_text_cannot_be_guessed_with_a_query_string(staff, house, model, lookup):
+    client = staff(f"view_{model._meta.model_name}")
+    assert client.get(page(model, "changelist"), {lookup: "T"}).status_code == 400
+
+
+def test_links_to_filtered_lists_work(admin_client, house):
+    Entry.objects.update(state="proposed")
+    pages = [reverse("admin:index"), *(page(model, "changelist") for model in (Entry, Session))]
+    links = [f"{page(Message, 'changelist')}?session__id__exact={Session.objects.get().pk}"]
+    for address in pages:
+        text = admin_client.get(address).content.decode()
+        links += [
+            urljoin(address, unescape(link)) for link in re.findall(r'href="([^"]*[?][^"]*)"', text)
+        ]
+    assert len(links) > 20
+    for link in links:
+        assert admin_client.get(link).status_code == 200, link
 
 
 def test_a_tokens_digest_is_no_column_and_no_field(admin_client, house):

@@ -1,12 +1,10 @@
 """Permissions on entries: who may see, review and forget them."""
 
 from django.db.models import Q
-from django.utils.translation import gettext as _
 
 from chat.models import Session, Visibility
 from memory.models import Entry, EntryState, EntryStatus
 from memory.models.entries import EntryQuerySet
-from memory.moderation.actions import DECISIONS, FINAL_ACTIONS, ModerationAction, Objection
 from projects.models import MemberRole, Membership
 
 
@@ -69,21 +67,3 @@ def may_forget(member: Membership, session: Session | None = None) -> bool:
         and session.creator_id == member.user_id
     )
     return member.role == MemberRole.OWNER or (member.may_write and own)
-
-
-def objection_of(member: Membership) -> Objection:
-    """Return the function with which moderation checks actions of `member`.
-
-    The function returns the reason why an action on an entry is not permitted, or "".
-    """
-
-    def objection(entry: Entry, act: ModerationAction) -> str:
-        if not member.may_write:
-            return _("Only owners and editors can change the memory.")
-        if act in DECISIONS and not may_decide(member, entry):
-            return _("Only an owner can decide this.")
-        if act in FINAL_ACTIONS and not may_forget(member, entry.session):
-            return _("Only owners can forget this.")
-        return ""
-
-    return objection

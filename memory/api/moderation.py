@@ -18,10 +18,11 @@ from memory.moderation.actions import (
     ModerationAction,
     ModerationRequest,
     apply_action,
+    objection_of,
 )
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
-from memory.permissions import entries_for, objection_of
+from memory.permissions import entries_for
 from projects.authentication import require_scope
 from projects.permissions import WRITERS, membership, require_active
 

@@ -15,13 +15,14 @@ from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import connection, transaction
-from django.db.models import BooleanField, Q, QuerySet
+from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.conversations.search import TEXT_VECTOR
 from chat.models import Message, Session, Visibility
+from memory.facts.permissions import facts_for
 from memory.forgetting import tombstones
 from memory.forgetting.closure import exposed_replies, find_deletions, passages_of
 from memory.forgetting.facts import source_messages
@@ -42,9 +43,10 @@ from memory.models import (
     facts,
 )
 from memory.models.activity import record_activity
+from memory.permissions import entries_for
 from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.core.models import new_id
-from projects.models import Project
+from projects.models import Membership, Project
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
@@ -258,42 +260,66 @@ def sample(ids: Iterable[UUID]) -> list[UUID]:
     return ordered[::step][:MAX_PHRASES]
 
 
+class SearchedTexts:
+    """The rows of a project in which a forget request searches for the deleted phrases."""
+
+    def __init__(self, project: Project) -> None:
+        self.messages = Message.objects.filter(project=project)
+        self.entries = Entry.objects.filter(project=project)
+        self.revisions = EntryRevision.objects.filter(project=project)
+        self.facts = Fact.objects.filter(project=project, earlier_of=None)
+        self.chunks = Chunk.objects.filter(project=project, source_type=SourceType.FILE)
+        self.sessions = Session.objects.filter(project=project)
+
+    def limit_to(self, member: Membership) -> None:
+        """Leave out the rows with text that `member` may not see."""
+        private = self.sessions.filter(visibility=Visibility.PRIVATE)
+        of_others = private.exclude(creator=member.user_id)
+        self.messages = self.messages.exclude(session__in=of_others)
+        self.entries = entries_for(member).filter(withheld=False)
+        # Earlier texts of a private session may contain passages that were removed before approval.
+        compared = self.entries.exclude(session__in=of_others)
+        self.revisions = self.revisions.filter(entry__in=compared)
+        self.facts = facts_for(member).filter(earlier_of=None)
+        self.chunks = self.chunks.exclude(session__in=of_others)
+        self.sessions = self.sessions.exclude(pk__in=of_others)
+
+
 def find_phrases(
     project: Project, deletions: DeletionSet, phrases: Sequence[str], by: Any
 ) -> list[tuple[str, UUID]]:
     """Return where the phrases still occur. All searches except those of titles use an index.
 
-    Private text of other users is searched only if `by` is staff or None. Otherwise, members could
-    guess at private text and confirm their guesses with previews.
+    Text that `by` may not see is searched only if `by` is staff or None. Otherwise, members could
+    guess at hidden text and confirm their guesses with previews.
     """
-    messages, current_facts = Message.objects.all(), Fact.objects.filter(earlier_of=None)
-    chunks = Chunk.objects.filter(project=project, source_type=SourceType.FILE)
-    has_files = chunks.exists()
+    texts = SearchedTexts(project)
     if by is not None and not by.is_staff:
-        private = Session.objects.filter(project=project, visibility=Visibility.PRIVATE)
-        messages = messages.exclude(session__in=private.exclude(creator=by))
-        current_facts = current_facts.filter(Q(user=None) | Q(user=by))
-        chunks = chunks.exclude(session__in=private.exclude(creator=by))
+        member = project.memberships.filter(user=by).first()
+        if member is None:  # left the project in the meantime
+            return []
+        texts.limit_to(member)
+    has_files = texts.chunks.exists()
     matches: dict[tuple[str, UUID], None] = {}
     for phrase in phrases:
         query = SearchQuery(phrase, config="simple", search_type="phrase")
         places: list[tuple[str, QuerySet]] = [
-            ("message", messages.alias(words=TEXT_VECTOR)),
-            ("entry", Entry.objects.alias(words=entries.ENTRY_SEARCH_VECTOR)),
-            ("revision", EntryRevision.objects.alias(words=entries.ENTRY_REVISION_SEARCH_VECTOR)),
-            ("fact", current_facts.alias(words=facts.FACT_SEARCH_VECTOR)),
+            ("message", texts.messages.alias(words=TEXT_VECTOR)),
+            ("entry", texts.entries.alias(words=entries.ENTRY_SEARCH_VECTOR)),
+            ("revision", texts.revisions.alias(words=entries.ENTRY_REVISION_SEARCH_VECTOR)),
+            ("fact", texts.facts.alias(words=facts.FACT_SEARCH_VECTOR)),
         ]
         for where, rows in places:
-            pks = rows.filter(project=project, words=query).values_list("pk", flat=True)
+            pks = rows.filter(words=query).values_list("pk", flat=True)
             matches |= dict.fromkeys((where, pk) for pk in pks[:MAX_LISTED_IDS])
         if has_files:
-            quoting = chunks.filter(_has_words(project, phrase)).alias(words=CHUNK_VECTOR)
+            quoting = texts.chunks.filter(_has_words(project, phrase)).alias(words=CHUNK_VECTOR)
             pks = quoting.filter(words=query).values_list("pk", flat=True)
             # The chunk of a passage has the same id.
             quoted = FilePassage.objects.filter(project=project, pk__in=list(pks[:MAX_LISTED_IDS]))
             documents = quoted.values_list("revision__document", flat=True)
             matches |= dict.fromkeys(("file", pk) for pk in documents)
-        titles = Session.objects.filter(pk__in=deletions.touched, title__icontains=phrase)
+        titles = texts.sessions.filter(pk__in=deletions.touched, title__icontains=phrase)
         matches |= dict.fromkeys(("title", pk) for pk in titles.values_list("pk", flat=True))
     return list(matches)[:MAX_LISTED_IDS]
 

@@ -16,8 +16,9 @@ from memory.forgetting import service
 from memory.forgetting.service import ForgetReceipt, ForgetScope
 from memory.models import Entry, EntryStatus, ModerationReason
 from memory.moderation import entry_operations
+from memory.permissions import may_decide, may_forget
 from projects.core.errors import DomainError, InvalidInputError, StaleVersionError
-from projects.models import Project
+from projects.models import Membership, Project
 
 # The maximum number of entries in one action, because nobody can review more at once.
 MAX_ENTRIES_AT_ONCE = 200
@@ -70,6 +71,24 @@ DECISIONS = {
 
 # A function that returns the reason why the user may not act on the entry, or "".
 Objection = Callable[[Entry, ModerationAction], str]
+
+
+def objection_of(member: Membership) -> Objection:
+    """Return the function with which moderation checks actions of `member`.
+
+    The function returns the reason why an action on an entry is not permitted, or "".
+    """
+
+    def objection(entry: Entry, act: ModerationAction) -> str:
+        if not member.may_write:
+            return _("Only owners and editors can change the memory.")
+        if act in DECISIONS and not may_decide(member, entry):
+            return _("Only an owner can decide this.")
+        if act in FINAL_ACTIONS and not may_forget(member, entry.session):
+            return _("Only owners can forget this.")
+        return ""
+
+    return objection
 
 
 @dataclass(frozen=True)

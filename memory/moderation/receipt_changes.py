@@ -11,8 +11,13 @@ from memory.facts import Statement
 from memory.facts.permissions import fact_for_reading, may_decide
 from memory.layers.lines import Line, as_text
 from memory.models import Entry, Fact, FactStatus, ModerationReason
-from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
-from memory.permissions import entries_for, objection_of
+from memory.moderation.actions import (
+    ModerationAction,
+    ModerationRequest,
+    apply_action,
+    objection_of,
+)
+from memory.permissions import entries_for
 from projects.core.errors import InvalidInputError, NotFoundError
 from projects.models import Membership
 

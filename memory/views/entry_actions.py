@@ -19,10 +19,11 @@ from memory.moderation.actions import (
     ModerationAction,
     ModerationOutcome,
     apply_action,
+    objection_of,
     selection_objection,
 )
 from memory.moderation.preview import preview
-from memory.permissions import entries_for, is_private, objection_of
+from memory.permissions import entries_for, is_private
 from memory.templatetags.layers import period_label
 from memory.views import project_page, render_page
 from memory.views.forms.entries import EntryActionForm

@@ -11,7 +11,17 @@ from chat.conversations.messages import draft, post_message, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
 from memory import facts
-from memory.models import Activity, ActivityVerb, Chunk, Entry, EntryStatus, Fact, FactSource
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Chunk,
+    Entry,
+    EntryRevision,
+    EntryStatus,
+    Fact,
+    FactSource,
+    FactStatus,
+)
 from memory.recall import indexing
 from projects.services import create_project
 from tests.html import compact
@@ -385,6 +395,66 @@ def test_a_reply_that_quotes_an_excerpt_is_listed(
     assert "1 reply used this text and is kept." in text_of(
         preview(owner, message=secret_message.pk)
     )
+
+
+@pytest.fixture
+def hidden_words(project, owner, remember):
+    """The secret in a private chat of the owner: its title, summaries, an old version, a fact."""
+    fields = {"visibility": Visibility.PRIVATE, "creator": owner, "project": project}
+    chats = [Session.objects.create(**fields) for _ in range(3)]
+    proposed = remember(SECRET, chats[0], state=EntryStatus.PROPOSED)
+    approved = remember("- A number", chats[1])
+    remember(SECRET, chats[2], state=EntryStatus.STALE, withheld=True)
+    EntryRevision.objects.create(
+        project=project,
+        entry=approved,
+        revision=1,
+        summary=SECRET,
+        written_by="scripted",
+        written_at=AT,
+    )
+    fact = Fact.objects.create(
+        project=project,
+        subject="the vault",
+        predicate="opens with the number nine",
+        object="four seven two",
+        valid_from=AT,
+        state=FactStatus.PROPOSED,
+        written_by="scripted",
+    )
+    FactSource.objects.create(
+        project=project,
+        fact=fact,
+        session=chats[0],
+        message=post_message(chats[0], "A number.", author=owner),
+        entry=proposed,
+        valid_from=AT,
+        confidence=0.7,
+    )
+
+
+@pytest.mark.parametrize("is_staff", [False, True])
+def test_a_preview_does_not_tell_what_memory_hides_from_the_requester(
+    api, project, owner, editor, secret_message, hidden_words, is_staff
+):
+    def found(user) -> list[str]:
+        wish = {"message": secret_message.pk, "preview": True}
+        answer = api(user).post("/api/v1/projects/billing/forget/", wish, format="json")
+        return sorted(place["where"] for place in answer.json()["search"]["found"])
+
+    editor.is_staff = is_staff
+    editor.save()
+    everything = ["entry", "entry", "fact", "revision"]
+    assert found(editor) == (everything if is_staff else [])
+    # What awaits the owner's review is found for the owner, and withheld text for nobody.
+    assert found(owner) == ["entry", "fact", "revision"]
+
+
+def test_what_the_requester_may_see_is_still_found(
+    preview, project, editor, secret_message, remember
+):
+    remember(SECRET, Session.objects.create(project=project, creator=editor))
+    assert "The same words" in text_of(preview(editor, message=secret_message.pk))
 
 
 @pytest.mark.parametrize("is_staff", [False, True])

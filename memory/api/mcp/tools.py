@@ -43,8 +43,13 @@ from memory.api.mcp.schemas import (
 from memory.facts import facts_for
 from memory.forgetting import service
 from memory.models import Entry, Fact, ModerationReason, SourceType
-from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
-from memory.permissions import entries_for, objection_of
+from memory.moderation.actions import (
+    ModerationAction,
+    ModerationRequest,
+    apply_action,
+    objection_of,
+)
+from memory.permissions import entries_for
 from memory.prompt.context_text import build_context_text
 from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, recall
 from memory.recall.speakers import speaker_filters

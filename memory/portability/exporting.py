@@ -55,7 +55,8 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     """Write all data in `scope` to `file`. Return the number of rows by table.
 
     All rows show the same moment, however long the export takes. Deleted messages are exported
-    without their text. Other users' private sessions are exported without text and title.
+    without their text. Other users' private sessions are exported without text, title
+    and `source_key`.
     """
     # Counted again, as the importing server will, so that both servers rank words equally.
     fulltext.recount(scope.project.pk)
@@ -114,7 +115,7 @@ def write_table(
             if not instance.is_final:
                 row["status"] = Status.INTERRUPTED
         if instance.pk in unreadable:
-            row |= {"title": "", "head": None, "tags": []}
+            row |= {"title": "", "head": None, "tags": [], "source_key": None}
         lines.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         count += 1
     return count

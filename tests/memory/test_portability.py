@@ -268,6 +268,13 @@ class TestExportedData:
         hidden = [line for line in lines(file, "sessions") if line["visibility"] == "private"]
         assert [entry["title"] for entry in hidden] == [""]
 
+    def test_an_owner_gets_no_name_that_a_client_gave_to_a_private_chat(self, lived, owner):
+        private = Session.objects.filter(project=lived, visibility=Visibility.PRIVATE)
+        private.update(source_key="v1:2:salary talks")
+        file = written(ExportScope(lived, owner))
+        with zipfile.ZipFile(file) as archive:
+            assert all(b"salary talks" not in archive.read(name) for name in archive.namelist())
+
     def test_the_export_of_a_member_has_only_own_data(self, lived, editor):
         file = written(ExportScope(lived, editor, only_own=True))
         texts = [line["content"] for line in lines(file, "blocks")]

@@ -274,6 +274,9 @@ class TestExportedData:
         file = written(ExportScope(lived, owner))
         with zipfile.ZipFile(file) as archive:
             assert all(b"salary talks" not in archive.read(name) for name in archive.namelist())
+        project = import_into_new_project(owner, file)
+        assert not Session.objects.filter(project=project).exclude(source_key=None).exists()
+        cycle.run(NOW + timedelta(days=40), project)
 
     def test_the_export_of_a_member_has_only_own_data(self, lived, editor):
         file = written(ExportScope(lived, editor, only_own=True))

@@ -67,8 +67,10 @@ class Lease:
     def fail(self, reason: str, retry_after: float | None = None) -> None:
         """Release the lease and schedule a retry, after at least `retry_after` seconds if given.
 
-        `reason` is shown to users.
+        `reason` is shown to users. The failure also counts if the lease has expired in the
+        meantime, unless another worker holds it: else slow failures would be retried at once.
         """
+        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
         pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
         # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.
         doubled = ExpressionWrapper(
@@ -79,7 +81,7 @@ class Lease:
             default=Value(MAX_RETRY_WAIT),
             output_field=DurationField(),
         )
-        self.row.update(
+        rows.filter(lease_holder=self.holder).update(
             lease_holder=None,
             lease_until=None,
             failures=F("failures") + 1,

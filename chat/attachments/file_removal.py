@@ -84,7 +84,8 @@ def _remove_now(removal: FileRemoval) -> None:
 def _try_removal(removal: FileRemoval) -> bool:
     """Try to remove the file. Return False if it must be retried, True otherwise."""
     row = FileRemoval.objects.filter(project_id=removal.project_id, pk=removal.pk)
-    wait = min(FIRST_WAIT * 2**removal.attempts, MAX_WAIT)
+    # The exponent is limited too, because a timedelta overflows at 2**41.
+    wait = min(FIRST_WAIT * 2 ** min(removal.attempts, 10), MAX_WAIT)
     # Store the attempt first, so that the sweep retries if this process dies.
     claimed = row.filter(attempts=removal.attempts)
     if not claimed.update(attempts=F("attempts") + 1, next_try_at=Now() + wait):

@@ -157,7 +157,7 @@ class Child:
         """Set the time of the restart. Return the delay in seconds: 0, 1, 2, 4, …, 30."""
         if time.monotonic() - self.started_at > STABLE_AFTER_S:
             self.failures = 0
-        delay = min(MAX_RESTART_DELAY_S, 2.0 ** (self.failures - 1)) if self.failures else 0.0
+        delay = min(MAX_RESTART_DELAY_S, 2.0 ** min(self.failures - 1, 10)) if self.failures else 0
         self.failures += 1
         self.start_at = time.monotonic() + delay
         return delay

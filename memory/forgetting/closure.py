@@ -153,7 +153,7 @@ def forgotten_messages(
         messages |= new
         derived: set[UUID] = set()
         for batch in id_batches(new):
-            copies = Q(copied_from__in=batch)
+            copies = Q(copied_from__in=batch) & scope.reach
             answers = Q(parent__in=batch, role__in=REPLY_ROLES)
             derived |= pks(rows.filter(copies | answers, forgotten_at=None))
             if scope.originals is not None:

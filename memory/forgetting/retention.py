@@ -72,7 +72,8 @@ def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message
     )
     # Not a negated condition, because a single kept session among several is enough.
     active = Q(**{f"{other}__last_activity_at__gte": cutoff(days)})
-    kept = active | Q(**{f"{other}__pinned": True})
+    summaries = Entry.objects.filter(project=OuterRef("project"), session=OuterRef(other))
+    kept = active | Q(**{f"{other}__pinned": True}) | Exists(summaries.filter(pinned=True))
     return rows.exclude(copied_from=None).filter(kept)
 
 

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
-from memory.models import Entry, Fact, File, Tombstone, TombstoneKind
+from memory.models import Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
 from memory.models.facts import FactQuerySet
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
@@ -100,8 +100,8 @@ class ForgetScope:
     - `sources`: also deletes the source messages of `entry` or `fact`. Without it, the messages of
       the entry are no longer remembered, and the fact is not extracted again from its sessions.
     - `copies_only`: of copies in a fork, does not delete the originals in the other chat.
-    - `originals_of`: the id of a user. Of the originals, deletes only those that this user wrote,
-      or that are in a private session of this user.
+    - `reach_of`: the id of a user. In other chats, deletes only copies and originals that this user
+      wrote, or that are in a private session of this user.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
       from these replies.
     - `tombstones`: the objects that a replay forgets again. Excludes all other conditions.
@@ -118,7 +118,7 @@ class ForgetScope:
     sources: bool = False
     replies: bool = False
     copies_only: bool = False
-    originals_of: int | None = None
+    reach_of: int | None = None
     tombstones: TombstoneScope = TombstoneScope()
 
     def __post_init__(self) -> None:
@@ -150,36 +150,39 @@ class ForgetScope:
         return [value for value in (*ids, self.user, self.before) if value is not None]
 
     @property
+    def reach(self) -> Q:
+        """The copies and originals of selected messages in other chats that may be deleted."""
+        if self.reach_of is None:
+            return Q()
+        private = Q(session__visibility=Visibility.PRIVATE, session__creator=self.reach_of)
+        return private | Q(author=self.reach_of)
+
+    @property
     def originals(self) -> Q | None:
         """The originals that are deleted with their selected copies; None for no original.
 
         A replay has the ids of all messages that were deleted.
         """
-        if self.copies_only or self.tombstones:
-            return None
-        if self.originals_of is None:
-            return Q()
-        private = Q(session__visibility=Visibility.PRIVATE, session__creator=self.originals_of)
-        return private | Q(author=self.originals_of)
+        return None if self.copies_only or self.tombstones else self.reach
 
     def requested_by(self, project: Project, user: Any) -> "ForgetScope":
-        """Return the scope for a request of `user`. An editor may delete a copy of a message of
-        somebody else in their own fork, but not the original.
+        """Return the scope for a request of `user`. An editor may delete a message of somebody else
+        in their own private chat, but not its original or its copies in the chats of others.
         """
         if user is None or user.is_staff:
             return self
         roles = Membership.objects.filter(project=project, user=user)
         if roles.filter(role=MemberRole.OWNER).exists():
             return self
-        return replace(self, originals_of=user.pk)
+        return replace(self, reach_of=user.pk)
 
     def is_permitted_to(self, member: Membership) -> bool:
         """Return whether `member` may make this request.
 
         Owners may forget anything in their project. Editors may forget:
 
-        - their own messages, files that they added, and, without its sources, a fact that is only
-          about them or that nobody else supports,
+        - their own messages, files of which they added all versions, and, without its sources, a
+          fact that is only about them or that nobody else supports,
         - everything in their private sessions, and sessions that they created if nobody else wrote
           in them,
         - their own imports, if they may forget every session that the import created or extended,
@@ -198,7 +201,7 @@ class ForgetScope:
             return own and (self.names_object or not shares_texts(member))
         if self.file is not None:
             files = File.objects.filter(project=member.project, pk=self.file)
-            return files.filter(private | Q(added_by=member.user_id)).exists()
+            return files.filter(private | added_only_by(member)).exists()
         if self.message is not None:
             messages = Message.objects.filter(project=member.project, pk=self.message)
             return messages.filter(private | Q(author=member.user_id)).exists()
@@ -241,14 +244,24 @@ def own_facts(member: Membership) -> FactQuerySet:
     return facts.filter(user=member.user_id) | facts.written_only_by(member.user)
 
 
+def added_only_by(member: Membership) -> Q:
+    """Return the condition for files of which `member` added all versions."""
+    others = FileRevision.objects.filter(document=OuterRef("pk")).exclude(added_by=member.user_id)
+    return Q(~Exists(others), added_by=member.user_id)
+
+
 def shares_texts(member: Membership) -> bool:
-    """Return whether `member` wrote a version of a text that others wrote too: a fact, or an entry
-    that is not from a private session of this user. The first text of each entry is a model's.
+    """Return whether `member` wrote or added a version of something that others wrote too: a fact,
+    a file, or an entry that is not from a private session of this user. The first text of each
+    entry is a model's.
     """
     name = member.user.get_username()
     private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)
     edited = Q(written_by=name) | Q(revisions__written_by=name)
     if member.project.entries.filter(edited).exclude(private).exists():
+        return True
+    files = File.objects.filter(project=member.project, added_by=member.user_id)
+    if files.exclude(added_only_by(member)).exists():
         return True
     changed = Q(written_by=name) | Q(earlier__written_by=name)
     facts = Fact.objects.filter(changed, project=member.project, earlier_of=None)

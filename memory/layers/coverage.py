@@ -4,10 +4,11 @@ The conversation entries of a session cover adjacent ranges of `seq` that do not
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate, takewhile
+from itertools import takewhile
+from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
@@ -82,18 +83,17 @@ class MessageRange:
 def read_range(session: Session, after: int, last: int | None = None) -> MessageRange:
     """Return the messages after the seq `after`, up to the first unfinished one.
 
-    The range ends at seq `last`, or by default once it has `MAX_RANGE_TOKENS` tokens. It has at
-    least one message if there is one.
+    The range ends at seq `last`, or by default before its contributing messages would have more
+    than `MAX_RANGE_TOKENS` tokens. It has at least one of them if there is one.
     """
     rows = session.messages.filter(project=session.project_id)
     messages = list(rows.select_related("author").after(after))
     finished = list(takewhile(lambda message: message.is_final, messages))
+    on_path = {message.pk for message in path_to(messages, session.head_id)}
     if last is None:
-        totals = accumulate(message.tokens for message in finished)
-        finished = finished[: max(1, sum(1 for total in totals if total <= MAX_RANGE_TOKENS))]
+        finished = finished[: _range_length(finished, on_path)]
     else:
         finished = [message for message in finished if message.seq <= last]
-    on_path = {message.pk for message in path_to(messages, session.head_id)}
     digest = hashlib.sha256()
     for message in finished:
         state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
@@ -104,6 +104,17 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
         contributing=[m for m in finished if m.pk in on_path and contributes(m)],
         fingerprint=digest.hexdigest(),
     )
+
+
+def _range_length(messages: Sequence[Message], on_path: Container[UUID]) -> int:
+    """Return the number of messages in a range that begins with the first of `messages`."""
+    tokens = 0
+    for index, message in enumerate(messages):
+        if message.pk in on_path and contributes(message):
+            if tokens and tokens + message.tokens > MAX_RANGE_TOKENS:
+                return index
+            tokens += message.tokens
+    return len(messages)
 
 
 def new_entry(

@@ -120,11 +120,12 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
     session = cursor.session
     final = list(takewhile(lambda message: message.is_final, messages))
     through = final[-1].seq if final else start - 1
-    if not messages:
-        # An imported chat may lack messages: those of a private chat of another user. Without this,
-        # the session would stay due forever.
-        through = min(session.last_seq, start + STRETCH_MESSAGES - 1)
-    has_more = len(final) == len(messages) and session.last_seq > through
+    has_read_all = len(final) == len(messages)
+    if has_read_all:
+        # An imported chat may lack messages, because an export has no text of others. The stretch
+        # ends behind them; else the session would stay due forever.
+        through = max(through, min(session.last_seq, start + STRETCH_MESSAGES - 1))
+    has_more = has_read_all and session.last_seq > through
     path = _active_path(session, start, messages)
     indexed = [message for message in final if message.pk in path and _is_read(message)]
     turns = list(chunking.chunk_messages(indexed, chunking_rules(session, cursor.project)))

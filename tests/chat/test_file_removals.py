@@ -100,6 +100,16 @@ def test_a_failed_removal_is_retried_until_it_succeeds(send, project, session, o
     assert not FileRemoval.objects.exists()
 
 
+def test_a_removal_is_still_tried_after_days_of_failures(send, project, session, owner, away):
+    image = send()
+    forget(project, ForgetScope(session=session.pk), owner)
+    FileRemoval.objects.update(attempts=100)
+    away.fails = None
+    long_ago()
+    tasks.sweep_removals()
+    assert not default_storage.exists(image.file.name)
+
+
 def test_a_large_forget_request_waits_for_one_failure_only(send, project, session, owner, away):
     for _ in range(3):
         send()

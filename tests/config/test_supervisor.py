@@ -149,6 +149,12 @@ def test_a_child_that_keeps_dying_waits_longer_each_time():
     assert [child.plan_restart() for _ in range(8)] == [0, 1, 2, 4, 8, 16, 30, 30]
 
 
+def test_a_child_that_always_fails_is_restarted_for_ever():
+    child = supervisor.Child("web", lambda: None)
+    child.started_at, child.failures = time.monotonic(), 5_000
+    assert child.plan_restart() == 30
+
+
 def test_a_stable_child_is_restarted_at_once():
     child = supervisor.Child("web", lambda: None)
     child.failures = 5

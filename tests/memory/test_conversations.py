@@ -7,11 +7,12 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
+from chat.conversations import edits
 from chat.conversations.generation import finalise
 from chat.conversations.messages import begin_reply, draft, post_message, post_messages
 from chat.models import Message, Session, Status
 from memory import leases
-from memory.layers import cycle
+from memory.layers import coverage, cycle
 from memory.layers.conversations import summarise
 from memory.models import Cursor, Entry, EntryStatus
 
@@ -48,6 +49,19 @@ def test_an_idle_session_is_due_and_a_fresh_one_is_not(session):
 def test_a_session_that_never_falls_idle_is_due_when_it_is_full(session):
     say(session, *["word " * 1_000 for _ in range(5)])
     assert cycle.due(datetime.now(UTC)).sessions == [session.pk]
+
+
+def test_a_fork_of_a_very_long_chat_is_summarised(session, owner, monkeypatch):
+    monkeypatch.setattr(coverage, "MAX_RANGE_TOKENS", 50)
+    last = say(session, *["word " * 30 for _ in range(5)])[-1]
+    fork = edits.fork(last, owner)
+    say(fork, "The cutover is on 3 March.")
+    entry = summarise(fork.pk, later())
+    assert entry is not None and (entry.first_seq, entry.last_seq) == (1, 6)
+    ranges = [coverage.read_range(session, 0)]
+    while ranges[-1].last_seq < 5:
+        ranges.append(coverage.read_range(session, ranges[-1].last_seq))
+    assert [len(one.contributing) for one in ranges] == [1, 1, 1, 1, 1]
 
 
 def test_finding_what_is_due_is_one_query(project, owner, django_assert_num_queries):

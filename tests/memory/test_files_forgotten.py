@@ -95,6 +95,16 @@ def test_a_user_takes_the_files_along_that_they_added(project, owner, editor):
     assert File.objects.get() == kept
 
 
+def test_an_editor_does_not_forget_a_version_that_somebody_else_added(project, owner, editor):
+    document = add_text(project, editor)
+    member = Membership.objects.get(project=project, user=editor)
+    for scope in (ForgetScope(file=document.pk), ForgetScope(user=editor.pk)):
+        assert scope.is_permitted_to(member)
+    add_text(project, owner, text=OTHER)
+    for scope in (ForgetScope(file=document.pk), ForgetScope(user=editor.pk)):
+        assert not scope.is_permitted_to(member)
+
+
 def test_editors_forget_their_own_files_and_owners_any(project, owner, editor, viewer):
     own, other = add_text(project, editor), add_text(project, owner, "terms.md", OTHER)
     for user, allowed in ((owner, (True, True)), (editor, (True, False)), (viewer, (False, False))):

@@ -201,6 +201,16 @@ def test_an_editor_forgets_a_copy_in_an_own_fork_and_not_the_original(
     assert "nine four" in everything(project)
 
 
+def test_an_editor_deletes_nothing_of_others_in_their_forks(session, owner, editor, project):
+    asked, reply = ask(session, "Where is the key?", owner)
+    finalise(reply, "Under the mat.", "complete", {})
+    fork = edits.fork(Message.objects.get(pk=reply.pk), owner)
+    forget(project, ForgetScope(message=asked.pk), editor)
+    assert not session.messages.exclude(text="").exists()
+    assert fork.messages.filter(text="Where is the key?").exists()
+    assert fork.messages.filter(text="Under the mat.").exists()
+
+
 def test_a_deleted_fork_takes_nothing_from_the_chat_it_was_made_from(
     secret_conversation, session, editor, project
 ):

@@ -23,7 +23,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.models import Entry, Fact, FactSource
+from memory.models import Entry, Fact, FactSource, IndexCursor
 from memory.portability import ExportScope, export
 from memory.portability.rows import derived_id
 from memory.portability.tables import TABLES
@@ -277,6 +277,16 @@ class TestExportedData:
         project = import_into_new_project(owner, file)
         assert not Session.objects.filter(project=project).exclude(source_key=None).exists()
         cycle.run(NOW + timedelta(days=40), project)
+
+    def test_the_export_of_a_member_can_be_imported_without_the_text_of_others(
+        self, lived, owner, editor
+    ):
+        asked = add_session(lived, editor, "Where is the key?")
+        post_messages(asked, [draft("In the hall.", author=owner)])
+        Session.objects.filter(pk=asked.pk).update(creator=owner)
+        file = written(ExportScope(lived, editor, only_own=True))
+        project = import_into_new_project(owner, file)
+        assert not IndexCursor.objects.due().filter(project=project).exists()
 
     def test_the_export_of_a_member_has_only_own_data(self, lived, editor):
         file = written(ExportScope(lived, editor, only_own=True))

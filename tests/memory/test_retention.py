@@ -82,6 +82,16 @@ def test_by_default_chats_are_kept_for_ever(project, say):
     assert left() == {"The nightingale sings."}
 
 
+def test_a_chat_with_a_pinned_summary_keeps_what_it_shares_with_its_forks(project, owner, say):
+    summarised = say("A pinned summary.", 50)
+    edits.fork(summarised.messages.get(), owner)
+    Session.objects.update(last_activity_at=timezone.now() - timedelta(days=50))
+    Entry.objects.filter(session=summarised).update(pinned=True)
+    keep(project, 30)
+    retention.forget_expired()
+    assert summarised.messages.get().text == "A pinned summary."
+
+
 def test_pinned_entries_and_notes_stay(project, owner, say):
     chat, summarised = say("A pinned chat.", 50), say("A pinned summary.", 50)
     Session.objects.filter(pk=chat.pk).update(pinned=True)

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Model
+from django.db.models import F, Model
 
 from chat.attachments import images
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
@@ -21,6 +21,7 @@ from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, SavedPrompt, Session
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
+from memory.layers.periods import Granularity
 from memory.models import (
     Block,
     Entry,
@@ -95,6 +96,7 @@ def import_project(
                 import_files(archive, rows, context, files, result)
             else:
                 import_table(table, rows, project)
+        check_parents(project)
         import_settings(archive, project)
         start_memory(project)
         if forgotten:
@@ -128,6 +130,19 @@ def database_errors_refused() -> Iterator[None]:
         raise ImportRejectedError(
             f"The export is inconsistent ({rule or 'a value does not fit'})."
         ) from error
+
+
+def check_parents(project: Project) -> None:
+    """Raise `ImportRejectedError` if an entry or a message may be above itself.
+
+    Other code follows parents until there is none.
+    """
+    children = Entry.objects.filter(project=project, parent__isnull=False).order_by()
+    pairs = children.values_list("granularity", "parent__granularity").distinct()
+    are_above = all(Granularity(parent).depth > Granularity(child).depth for child, parent in pairs)
+    messages = Message.objects.filter(project=project, parent__seq__gte=F("seq"))
+    if not are_above or messages.exists():
+        raise ImportRejectedError("The export is inconsistent (a parent is not above its child).")
 
 
 def import_table(table: ExportTable, rows: Iterator[tuple[Any, Row]], project: Project) -> None:

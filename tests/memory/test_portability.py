@@ -120,6 +120,12 @@ def lines(file: io.BytesIO, name: str) -> list[dict]:
         return [json.loads(line) for line in archive.read(f"{name}.jsonl").splitlines()]
 
 
+def with_itself_as_parent(data: bytes) -> bytes:
+    first, _, rest = data.partition(b"\n")
+    row = json.loads(first)
+    return json.dumps(row | {"parent": row["id"]}).encode() + b"\n" + rest
+
+
 def import_into_new_project(owner, file: io.BytesIO, *members) -> Project:
     new_project = create_project(owner, name="Anew")
     for member in members:
@@ -411,6 +417,8 @@ class TestRefusing:
             ),
             ("entries.jsonl", lambda data: data.replace(b'"live"', b'"alive"', 1), "inconsistent"),
             ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
+            ("messages.jsonl", with_itself_as_parent, "not above its child"),
+            ("entries.jsonl", with_itself_as_parent, "not above its child"),
         ],
     )
     def test_a_damaged_archive_is_refused_whole(self, small, owner, name, change, reason):

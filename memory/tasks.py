@@ -95,9 +95,11 @@ def update_layers(project_id: str) -> None:
 @shared_task
 def run_indexing() -> None:
     """Index changed sessions. Runs after each change, and every minute for missed changes."""
-    indexing.catch_up(seconds=INDEXING_S)
+    done = indexing.catch_up(seconds=INDEXING_S)
     waits = vector_index.add_waiting(embedders.get(), seconds=VECTOR_INDEX_S)
-    if waits or indexing.is_behind():
+    # Without progress, the embedder fails or another process has locked the rows: wait a minute.
+    has_progress = done.sessions > 0 or done.chunks > 0
+    if waits or (has_progress and indexing.is_behind()):
         run_indexing.apply_async(expires=TASK_EXPIRES_S)
 
 

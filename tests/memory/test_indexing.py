@@ -7,8 +7,11 @@ from chat.conversations import edits
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, begin_reply, post_message
 from chat.models import Message, Session, Visibility
+from memory import tasks
 from memory.models import Chunk, Corpus, IndexCursor, Vector
 from memory.recall import embedders, indexing, session_chunks
+from memory.recall.summaries import mark_changed
+from projects.models import Project
 from tests.memory.hash_embedder import HashEmbedder
 from tests.memory.recall_helpers import say, talk
 
@@ -61,6 +64,16 @@ def test_the_broker_is_asked_once_after_each_transaction(
         post_message(session, CUTOVER, author=owner)
         post_message(session, BILLING, author=owner)
     assert len(woken) == 1
+
+
+def test_a_run_without_progress_waits_for_the_next_minute(project, monkeypatch, woken):
+    def fail(*args: object) -> int:
+        raise embedders.EmbedderError("The connection to the model failed.")
+
+    monkeypatch.setattr("memory.recall.summaries.update_project", fail)
+    mark_changed(Project.objects.filter(pk=project.pk))
+    tasks.run_indexing()
+    assert indexing.is_behind() and not woken
 
 
 def test_a_broker_that_is_away_harms_nothing(

@@ -109,7 +109,7 @@ def test_a_moderators_day_in_the_page(page: Page, reviewed: str):
     expect(page.get_by_text("not found")).to_be_visible()
 
     page.get_by_role("link", name="Activity").first.click()
-    for act in ("forgot", "hid", "edited", "rejected"):
+    for act in ("made Strata forget", "hid", "edited", "rejected"):
         expect(page.locator(".log > li", has_text=f"admin {act}")).to_have_count(1)
     expect(page.locator(".log > li", has_text="admin approved")).to_have_count(3)
 

@@ -152,7 +152,7 @@ def test_without_a_broker_the_page_says_when_it_is_summarised(client, editor, se
     monkeypatch.setattr(summarise_session, "delay", away)
     client.force_login(editor)
     html = client.post(url(session, "?part")).content.decode()
-    assert "It is written once the chat is idle." in html
+    assert "It will be written when nobody has sent a message for a while." in html
 
 
 @pytest.mark.parametrize("after", ["x", "", "9" * 12])

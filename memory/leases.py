@@ -43,10 +43,15 @@ class Lease:
     holder: UUID
 
     @property
+    def unclaimed_row(self) -> LeasedQuerySet:
+        """The leased row, also after the lease has expired; no row once another worker holds it."""
+        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
+        return rows.filter(lease_holder=self.holder)
+
+    @property
     def row(self) -> LeasedQuerySet:
         """The leased row; no row if this lease has been lost."""
-        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
-        return rows.filter(lease_holder=self.holder, lease_until__gt=Now())
+        return self.unclaimed_row.filter(lease_until__gt=Now())
 
     def renew(self) -> None:
         """Extend the lease. Raises `LeaseLostError`."""
@@ -70,7 +75,6 @@ class Lease:
         `reason` is shown to users. The failure also counts if the lease has expired in the
         meantime, unless another worker holds it: else slow failures would be retried at once.
         """
-        rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
         pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
         # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.
         doubled = ExpressionWrapper(
@@ -81,7 +85,7 @@ class Lease:
             default=Value(MAX_RETRY_WAIT),
             output_field=DurationField(),
         )
-        rows.filter(lease_holder=self.holder).update(
+        self.unclaimed_row.update(
             lease_holder=None,
             lease_until=None,
             failures=F("failures") + 1,

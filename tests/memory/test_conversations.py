@@ -64,6 +64,20 @@ def test_a_fork_of_a_very_long_chat_is_summarised(session, owner, monkeypatch):
     assert [len(one.contributing) for one in ranges] == [1, 1, 1, 1, 1]
 
 
+def test_a_failure_after_the_lease_has_expired_is_retried_later(session):
+    say(session, "The cutover is on 3 March.")
+    lease = leases.claim(Cursor.objects.all(), session.pk)
+    assert lease is not None
+    Cursor.objects.update(lease_until=Now() - timedelta(minutes=1))
+    lease.fail("The model did not answer in time.")
+    cursor = Cursor.objects.get()
+    assert (cursor.failures, cursor.lease_holder) == (1, None) and cursor.next_try_at
+    other = leases.claim(Cursor.objects.all(), session.pk)
+    assert other is not None
+    lease.fail("Late.")
+    assert Cursor.objects.get().lease_holder == other.holder
+
+
 def test_finding_what_is_due_is_one_query(project, owner, django_assert_num_queries):
     for _ in range(5):
         say(Session.objects.create(project=project, creator=owner), "Something was said here.")

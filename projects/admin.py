@@ -1,4 +1,4 @@
-"""Admin pages of projects, members, tokens, invitations and second factors."""
+"""Admin pages of the app `projects`, and the base classes of all admin pages."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -35,7 +35,7 @@ admin.site.site_header = admin.site.site_title = "Strata"
 
 
 class BaseAdmin(admin.ModelAdmin):
-    """Base of all admin pages: query strings filter only by keys and by the filters of the page.
+    """Base of all admin pages. Query strings can only filter by keys and by the page's own filters.
 
     Django permits lookups of all columns, which could be used to guess values that no page shows.
     """
@@ -144,7 +144,7 @@ class ProjectAdmin(BaseAdmin):
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs, request):
-        # List only the projects, because everything in them is deleted too, which is too much.
+        # List only the projects: their contents would be too many rows to show.
         return [str(project) for project in objs], {"projects": len(objs)}, set(), []
 
     @admin.display(description=_("chat model"), ordering="chat_model")
@@ -162,7 +162,7 @@ class MembershipAdmin(BaseAdmin):
     autocomplete_fields = ("user", "project")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # Fixed for existing members: another user or project would be another membership.
+        # The user and project identify a membership, so they cannot be changed later.
         return ("user", "project", "created_at") if obj else ("created_at",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -192,7 +192,9 @@ class AccountAdmin(BaseAdmin, UserAdmin):
 
 @admin.register(Token)
 class TokenAdmin(BaseAdmin):
-    """Rename, limit and revoke tokens. They are created on the page of API tokens."""
+    """Change the name, scopes and expiry of tokens, and revoke tokens. Users create them on the
+    page of API tokens.
+    """
 
     list_display = (
         "__str__",
@@ -289,7 +291,7 @@ class BucketAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
 
 
-# Providers are configured in the server's settings only, and their tokens are not stored.
+# Sign-in providers are configured only in the server's settings, and their tokens are not stored.
 admin.site.unregister([SocialApp, SocialToken, Authenticator])
 
 

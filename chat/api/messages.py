@@ -123,7 +123,9 @@ class MessageListView(generics.ListAPIView):
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Store a message without a reply. If `author` is empty, `user` wrote the user messages."""
+    """Store a message without a reply. If `author` is empty, `user` becomes the author of messages
+    with the role user.
+    """
     fields.pop("reply")
     own = not author and fields.get("role", Role.USER) == Role.USER
     # Without images, the transaction of `post_message` is enough.

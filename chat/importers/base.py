@@ -53,7 +53,7 @@ class ImportedFile:
 class ImportedImage:
     """An image of a message. `read` returns the bytes of the image file.
 
-    An image that Strata exported also has its properties and a signature of them, `seal`.
+    An image that Strata exported also has its properties and a signature of them.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ImportedImage:
     media_type: str = ""
     width: int = 0
     height: int = 0
-    seal: str = ""
+    signature: str = ""
 
 
 @dataclass(frozen=True)

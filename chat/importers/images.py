@@ -109,7 +109,8 @@ def attach_images(
     result: ImportResult,
     report_progress: Callable[[], None],
 ) -> None:
-    """Attach images to messages that exist and have no images yet, all images of a message at once.
+    """Attach the images of each message in one transaction. Skip messages that already have images
+    or no longer exist.
 
     `report_progress` is called before each message. A damaged image is skipped and added to
     `result`. Until they are attached, images are uploads of `owner`, which are deleted after a day.
@@ -149,7 +150,7 @@ def _encode(image: ImportedImage) -> images.EncodedImage:
     encoded = images.EncodedImage(
         data, image.media_type, image.width, image.height, sha256(data).hexdigest()
     )
-    return encoded if is_signed(encoded, image.seal) else images.reencode(data)
+    return encoded if is_signed(encoded, image.signature) else images.reencode(data)
 
 
 @transaction.atomic

@@ -1,7 +1,7 @@
 """The documents of an upload: the file itself, or the files in a zip file.
 
-The directory of a zip file is checked before anything is unpacked. If a file is larger than its
-directory entry states, it is cut off there and then fails its checksum.
+The directory of a zip file is checked before anything is unpacked. A file that is larger than its
+directory entry states is cut at that size, and its checksum then fails.
 """
 
 import re
@@ -35,7 +35,7 @@ _MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
 
 
 class TooManyFilesError(ImportRejectedError):
-    """The zip file contains more files than are unpacked."""
+    """The zip file contains more files than an import accepts."""
 
     default_code = "too_large"
     default_message = "It contains too many files."
@@ -51,7 +51,9 @@ class UploadContents:
 
 @contextmanager
 def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
-    """Open the documents of a file. Raises `ImportRejectedError`, also when they are read."""
+    """Open the documents of a file. Opening and reading a document can raise
+    `ImportRejectedError`.
+    """
     with open_zip(file) as archive:
         if archive is not None:
             yield _contents(archive)
@@ -77,7 +79,7 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
 def open_member(archive: ZipFile, name: str) -> BinaryIO:
     """Open the file `name` of `archive`. Raises `KeyError` if it does not exist.
 
-    Raises `ImportRejectedError` if it cannot be unpacked, also when it is read.
+    Opening and reading can raise `ImportRejectedError`.
     """
     return cast(BinaryIO, _Member(archive, archive.getinfo(name)))
 
@@ -89,7 +91,8 @@ def _rewound(file: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def _zip_errors() -> Iterator[None]:
-    # The errors that zipfile raises for damaged files; the last two are raised for invalid numbers.
+    # The errors that zipfile raises for damaged files: ValueError and OSError for invalid offsets
+    # and sizes.
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
@@ -167,7 +170,7 @@ def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, ImportedFile]:
 def is_visible(info: ZipInfo) -> bool:
     """Return whether `info` is a user's file, not a hidden file that an operating system added."""
     parts = PurePosixPath(info.filename).parts
-    # Not `is_dir`, which reads the last character of the name and fails if the name is empty.
+    # Check the name first: `is_dir` reads its last character, and fails on an empty name.
     return (
         bool(info.filename)
         and not info.is_dir()

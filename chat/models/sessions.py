@@ -44,7 +44,7 @@ def open_label(title: str, visibility: str) -> str:
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
-        """Return the shared sessions of the user's projects, and the user's own sessions."""
+        """Return, in the user's projects, the shared sessions and the user's own private ones."""
         return (
             self.not_deleted()
             .filter(project__memberships__user=user)
@@ -68,7 +68,9 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
 
 class Session(ProjectScopedModel):
-    """A conversation. `last_seq` is its highest `seq`. `version` increases with every change."""
+    """A conversation. `last_seq` is its highest `seq`. `version` increases with every change of its
+    messages and settings, but not of its share link.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
@@ -250,8 +252,8 @@ class Session(ProjectScopedModel):
         return self.history_limit or self.project.history_limit
 
     def touch(self, moment: datetime) -> None:
-        """Record a change at `moment`, without saving. Old imported messages do not set the time of
-        the last activity back.
+        """Record a change at `moment`, without saving. `last_activity_at` never decreases, even if
+        an old message is imported.
         """
         self.version += 1
         self.last_activity_at = max(self.last_activity_at, moment)

@@ -54,7 +54,7 @@ __all__ = [
     "supports_tools",
 ]
 
-# The base URL of each provider's chat completions API, or for Anthropic of its messages API.
+# The base URL of each provider's API: chat completions, for Anthropic messages.
 ADDRESSES = {
     "openai-chat": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",

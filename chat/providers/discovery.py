@@ -24,7 +24,7 @@ from projects.core.outbound_http import OutboundFailure, trusted_certificates
 log = logging.getLogger(__name__)
 
 OLLAMA = "ollama"
-# The end of the key of a context size in Ollama's answer. It follows the architecture's name.
+# Ollama returns the context size under a key such as `llama.context_length`.
 CONTEXT_SUFFIX = ".context_length"
 # The time-out for Ollama. A local server answers at once, and a page must not wait if none runs.
 OLLAMA_TIMEOUT_S = 1.0
@@ -44,7 +44,7 @@ class TrialResult:
     """The answer of a model that was tested, or the error."""
 
     answer: str = ""
-    trouble: str = ""
+    error: str = ""
 
 
 def list_ollama_models() -> list[str]:
@@ -88,7 +88,9 @@ def _describe_ollama(name: str) -> dict[str, Any]:
 
 
 def refresh_lists() -> None:
-    """Read all providers' model lists again. If one does not respond, keep its last list."""
+    """Read all providers' model lists again. If a provider does not respond, keep its last list.
+    Only the list of Ollama becomes empty instead.
+    """
     refresh_ollama()
     rows = {row.name: row for row in ModelProvider.objects.exclude(kind=ProviderKind.OLLAMA)}
     for name, server in providers.environment_servers().items():
@@ -121,7 +123,7 @@ def try_model(name: str) -> TrialResult:
         completion = provider.complete([PromptMessage("user", TRIAL_PROMPT)], TRIAL_TOKENS)
     except providers.ProviderError as error:
         log.info("model_test_failed model=%s reason=%s", name, error)
-        return TrialResult(trouble=str(error))
+        return TrialResult(error=str(error))
     return TrialResult(answer=completion.text.strip()[:MAX_ANSWER_CHARS])
 
 
@@ -132,8 +134,8 @@ class ProviderCheckError(InvalidInputError):
 def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str, Any]]:
     """Test the key. Return the known properties of the models that the server lists.
 
-    A server from the environment `is_trusted`, so its address may be in the local network. Raises
-    `ProviderCheckError`.
+    `is_trusted` is true for a server from the environment: its address may be in the local network.
+    Raises `ProviderCheckError`.
     """
     if server.kind == "openrouter":
         # Test the key separately, because this list is available without a key.

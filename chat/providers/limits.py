@@ -28,12 +28,13 @@ from chat.providers import prices
 from chat.providers.base import ProviderError
 from projects.models import Project, SpendingLimit
 
-# The maximum time until a new limit reaches all processes. Without limits, a reply takes no query.
+# The maximum time until a new limit reaches all processes. If the server has no limit, the check
+# needs no query.
 CACHE_S = 5.0
 # The duration of a reservation, longer than the longest request.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# The age at which a call has ended, so that its tokens no longer change. A reply that has taken
-# longer than one request may take makes no further request.
+# The age at which a call has ended, so that its tokens no longer change. A reply makes no further
+# request after MODEL_TIMEOUT.
 SETTLED_AGE = 3 * LEASE
 # The time for which a process keeps the sums of calls of that age. A month of 100,000 calls takes
 # PostgreSQL 20 ms to sum, which each reservation would do under the lock of its limit.
@@ -61,7 +62,7 @@ _COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 _any_limit: tuple[float, bool] = (0.0, False)
-# The end of the time that was summed, and the sums, by limit, user and periods.
+# Cached sums by limit, user and periods, with the time up to which the calls are summed.
 _settled_sums: dict[tuple[Any, ...], tuple[datetime, Mapping[str, Decimal]]] = {}
 
 
@@ -167,7 +168,9 @@ def forget_cached(**_: Any) -> None:
 
 
 def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
-    """Return the limits that apply to a call of `payer` in the project."""
+    """Return the limits that apply to a call of `payer` in the project. Limits of groups only apply
+    to users without a limit of their own.
+    """
     own = Q(project=project_id)
     if payer.user_id is not None:
         own |= Q(user=payer.user_id) | Q(group__user=payer.user_id)

@@ -1,7 +1,7 @@
 """Static files: bundles of scripts and of style sheets, and files of other releases.
 
-A page loads a bundle in place of many modules. Browsers accept the sources as well: a bundle only
-saves requests.
+A page loads a bundle in place of many modules. The pages also work without bundles, which only
+reduce the number of requests.
 """
 
 import gzip

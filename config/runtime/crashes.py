@@ -1,5 +1,4 @@
-"""Crashes: counts how often the worker process died during a task, and sets the task aside after
-three.
+"""Count worker crashes by task, and stop running a task after three crashes.
 
 While a task runs, a file in STRATA_DATA_DIR/running names it, and its process holds a lock on the
 file. If the process dies for any reason, the kernel releases the lock. The first task of each new
@@ -33,7 +32,7 @@ from config.settings.env import private_folder
 log = logging.getLogger(__name__)
 
 MAX_CRASHES = 3
-# Crashes before this time are not counted.
+# If a task has not crashed for this long, its count begins again at one.
 CRASHES_EXPIRE_AFTER = timedelta(days=1)
 # The minimum interval, in seconds, at which a process reads the tasks that are set aside.
 REFRESH_S = 10.0
@@ -86,7 +85,7 @@ def running(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterat
 
 
 def is_set_aside(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether this work is set aside. Without a database, it may run."""
+    """Return whether this work is set aside. If the database is not available, return False."""
     try:
         _count_once_per_process()
         key = task_key(name, args, kwargs)
@@ -142,7 +141,8 @@ def forget_own_tasks(**_: Any) -> None:
 def _own_file() -> int:
     """Return the file descriptor of this thread's file. The first call creates the file."""
     if getattr(_thread, "process", None) != os.getpid():
-        # The name contains the id of the parent process, which is the one that a shutdown signals.
+        # The name also contains the parent's id: with a pool of processes, a shutdown signals the
+        # parent.
         prefix = f"{os.getppid()}-{os.getpid()}-"
         file, draft = tempfile.mkstemp(DRAFT_SUFFIX, prefix, folder())
         # Lock the file before others can find it.

@@ -33,7 +33,7 @@ class FileVariables(Variables):
         "STRATA_S3_ENDPOINT",
         "",
         "an http:// or https:// address",
-        "The address of a server that speaks S3.",
+        "The address of an S3-compatible server.",
         example="https://s3.example.org",
         shown_default="Amazon's",
     )
@@ -57,7 +57,7 @@ class FileVariables(Variables):
         "STRATA_MAX_FILE_PAGES",
         2_000,
         "a number of pages from 1 to 20000",
-        "The pages of the longest file of a project.",
+        "The maximum number of pages in a file of a project.",
         ge=1,
         le=20_000,
     )

@@ -57,8 +57,8 @@ class LogVariables(Variables):
         "STRATA_HEARTBEAT_FILE",
         None,
         "the path of a file",
-        "A worker or beat of `run` updates the time of this file while it is alive, for probes of "
-        "containers.",
+        "`run worker` and `run beat` update the time of this file while they are alive, for probes "
+        "of containers.",
         example="/tmp/heartbeat",
         shown_default="none",
     )

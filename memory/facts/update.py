@@ -1,7 +1,8 @@
-"""Change facts. Each change saves the previous content as an earlier version.
+"""Edit facts, and change their state. Only an edit saves an earlier version and increases
+`version`.
 
-`version` is the version that the caller read. If the fact has changed since, StaleVersionError is
-raised. None skips the check.
+The argument `version` is the version that the caller read. If the fact was edited since,
+StaleVersionError is raised. None skips the check.
 """
 
 from collections.abc import Mapping
@@ -91,8 +92,8 @@ def hide(
 ) -> Fact:
     """Hide `fact`, or reject a proposed fact. It stays hidden if a message states it again.
 
-    If it has ended an earlier fact of the topic, that fact is valid again. Raises InvalidInputError
-    if `fact` is already hidden.
+    If `fact` replaced an earlier fact with the same subject and predicate, that fact becomes valid
+    again. Raises InvalidInputError if `fact` is already hidden.
     """
     verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
     return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)

@@ -1,7 +1,7 @@
 """Tombstones: records of what was forgotten, in the database and in a file outside of it.
 
-The file also lists the forget requests since the last backup, so that they can be repeated after a
-restore.
+The file is not part of a backup, so that a restore can delete again what was forgotten after the
+backup.
 """
 
 import fcntl
@@ -58,7 +58,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         subjects.append((TombstoneKind.MESSAGE, str(pk)))
         if session_key and key:
             subjects.append((TombstoneKind.SOURCE, source_digest(session_key, key)))
-    # Files that stay although their entries are forgotten get no entry again.
+    # If a file stays but its summary is forgotten, the file is not summarised again.
     unremembered_files = deletions.summarised_files - deletions.files
     named = {
         TombstoneKind.UNKEPT: deletions.unremembered | unremembered_files,

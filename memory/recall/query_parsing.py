@@ -35,7 +35,8 @@ _YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
 _MONTH_OF_MAY = re.compile(
     r"\b(?:in|of|on|by|during|since|until|last|this|early|late|mid) may\b", re.IGNORECASE
 )
-# The first and last month of each season. Any other word means winter.
+# The first and last month of each season. Winter is not listed, because it crosses the new year:
+# `find_dates` handles it.
 _SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11)}
 _SEASON = re.compile(
     r"\b(?:in|during|of|this|last|over|that) (?:the )?(?:early |late )?"

@@ -50,7 +50,9 @@ Report = Callable[[ReindexProgress], None]
 
 
 def reindex(project: Project | None, user, report: Report) -> IndexingProgress:
-    """Index every session from the beginning, and return when all are done."""
+    """Index the sessions of a project, of a user, or all of them, from the beginning. Return when
+    no session is ready to be indexed.
+    """
     sessions = Session.objects.filter(in_project(project))
     if user is not None:
         sessions = sessions.filter(creator=user)

@@ -27,7 +27,8 @@ MESSAGE_COLUMNS = (
 )
 # The number of messages that are read at once. A longer session is indexed in several stretches.
 STRETCH_MESSAGES = 2_000
-# A chunk is written again if one of these columns differs. The other columns depend on them.
+# A chunk is written again if one of these columns differs. The other columns are derived from
+# these.
 COMPARED_COLUMNS = chunk_writer.UPDATED_COLUMNS.keys() - {"tokens", "pieces"}
 
 
@@ -71,7 +72,7 @@ class SessionStretch:
                 occurred_at=turn.at,
                 language=cursor.project.search_language_name,
             )
-            # A reply is booked on the author of the message before it.
+            # The author of the message before a reply pays for the embedding of the reply.
             if turn.role != Role.ASSISTANT:
                 payer_id = turn.author_id
             chunk.payer_id = payer_id

@@ -54,7 +54,9 @@ class ProjectListView(generics.ListCreateAPIView):
 
 
 class ProjectDetailView(ETagMixin, generics.RetrieveUpdateDestroyAPIView):
-    """One project. Only its owners can change and delete it. Tokens need the scope `admin`."""
+    """One project. Only its owners can change and delete it. For changes, tokens need the scope
+    `admin`.
+    """
 
     serializer_class = ProjectSerializer
     http_method_names = METHODS

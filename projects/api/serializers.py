@@ -52,7 +52,7 @@ class ConstantField(serializers.IntegerField):
 class ProjectSerializer(PartialUpdateSerializer):
     archived = ArchivedField(
         required=False,
-        help_text="Read-only, and not in the normal lists. Then only this can change.",
+        help_text="Archived projects are read-only and not in lists. Only this can change then.",
     )
     custom_context = PairsField(
         required=False,

@@ -12,7 +12,8 @@ StrOrPromise = str | Promise
 
 
 class DomainError(Exception):
-    """An operation was refused. `str(error)` is a translated sentence for users.
+    """An operation was refused, or failed for a reason that the user can understand. `str(error)`
+    is a translated sentence for users.
 
     `code` is for programs and never changes. `field` is the name of the invalid input, or empty.
     `retry_after_s` is the number of seconds after which the same request may succeed.

@@ -288,7 +288,7 @@ class Project(models.Model):
             "the server default."
         ),
     )
-    # How much of a demo project exists, in percent; None for other projects.
+    # The share of a demo project's chats that exist, in percent; None for other projects.
     demo_progress = models.PositiveSmallIntegerField(
         _("progress of the demo"), null=True, editable=False
     )

@@ -20,7 +20,8 @@ MAX_IMAGE_WIDTH = 2_000
 def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -> Document:
     """Return the text of the file at `path`. `name` is only used to distinguish types of text.
 
-    Takes up to `limits.wall_s` seconds. Raises `UnreadableFileError`.
+    Takes up to `limits.wall_s` seconds, for a scanned PDF also up to `limits.ocr_s`. Raises
+    `UnreadableFileError`.
     """
     if path.stat().st_size > limits.max_bytes:
         raise unreadable("too_large", limits)

@@ -31,7 +31,7 @@ _TURN_KEY = re.compile(r"D\d{1,6}:\d{1,6}")
 class LabelledQuestion:
     """A question, the keys of the messages that answer it, and the keys of the sessions to find.
 
-    With `until`, only messages that were written before that time are searched.
+    If `until` is set, only messages that were written before it are searched.
     """
 
     text: str

@@ -49,7 +49,9 @@ class ForgetForm(forms.Form):
 
     @property
     def asks_for_sources(self) -> bool:
-        """True if the valid form names a memory or fact: its source messages can be kept."""
+        """True if the valid form names an entry or fact. The page then asks whether to keep its
+        source messages.
+        """
         return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):

@@ -24,7 +24,7 @@ from rest_framework.throttling import BaseThrottle
 
 from projects.core.database import server_cursor
 from projects.core.errors import LimitError
-from projects.core.http.client_ip import client_ip
+from projects.core.http.client_ip import client_network
 from projects.models import Bucket, Token
 
 RATE_LIMIT_DESCRIPTION = "Too many requests. `Retry-After` is the number of seconds to wait."
@@ -112,7 +112,7 @@ def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | 
 
 
 def count_page(request: HttpRequest) -> None:
-    """Count one request of a page for its user, or if nobody is signed in for its IP address.
+    """Count one request of a page for its user, or if nobody is signed in for its network address.
 
     Raises `RateLimitExceededError`.
     """
@@ -122,7 +122,7 @@ def count_page(request: HttpRequest) -> None:
         subject = f"user:{request.user.pk}:pages"
     else:
         # Only a digest of the address is stored, because an address identifies a person.
-        subject = f"address:{salted_hmac('pages', client_ip(request)).hexdigest()}:pages"
+        subject = f"address:{salted_hmac('pages', client_network(request)).hexdigest()}:pages"
     _count({subject: settings.PAGE_RATE})
 
 

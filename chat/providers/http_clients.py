@@ -38,7 +38,7 @@ def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
         timeout=TIMEOUT,
         limits=LIMITS,
         verify=trusted_certificates(),
-        transport=None if has_proxies else AiohttpTransport(LIMITS),
+        transport=None if has_proxies else AiohttpTransport(LIMITS, is_guarded),
         event_hooks={
             "request": [check_address] if is_guarded else [],
             "response": [] if has_proxies else [batch_events],

@@ -7,13 +7,17 @@ per reply of 100 words, aiohttp's parser in C takes 4.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from errno import EHOSTUNREACH
+from ipaddress import ip_address
+from socket import AF_INET, AddressFamily
 from typing import Any
 
 import aiohttp
 import httpx2
+from aiohttp.abc import ResolveResult
 from yarl import URL
 
-from projects.core.outbound_http import trusted_certificates
+from projects.core.outbound_http import OutboundFailure, is_allowed_address, trusted_certificates
 
 # As httpx2's own limit, which is that of all header lines together.
 MAX_HEADER_BYTES = 100 * 1024
@@ -65,14 +69,30 @@ class LoopConnector(aiohttp.TCPConnector):
             super().__del__(*args)
 
 
+class PublicResolver(aiohttp.ThreadedResolver):
+    """Resolves only hosts on the public internet. The result is what a connection is made to, so a
+    host cannot have other addresses then than when its URL was checked.
+    """
+
+    async def resolve(
+        self, host: str, port: int = 0, family: AddressFamily = AF_INET
+    ) -> list[ResolveResult]:
+        results = await super().resolve(host, port, family)
+        if not all(is_allowed_address(ip_address(result["host"])) for result in results):
+            raise OSError(EHOSTUNREACH, str(OutboundFailure.INSIDE.label))
+        return results
+
+
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """Sends the requests of a client through one aiohttp session, which belongs to an event loop.
 
-    Proxies are not supported.
+    Proxies are not supported. A guarded transport only connects to names on the public internet;
+    its client must check URLs that contain an IP address.
     """
 
-    def __init__(self, limits: httpx2.Limits) -> None:
+    def __init__(self, limits: httpx2.Limits, is_guarded: bool = False) -> None:
         self._limits = limits
+        self._is_guarded = is_guarded
         self._session: aiohttp.ClientSession | None = None
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -81,6 +101,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 limit=self._limits.max_connections or 0,
                 keepalive_timeout=self._limits.keepalive_expiry,
                 ssl=trusted_certificates(),
+                resolver=PublicResolver() if self._is_guarded else None,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,

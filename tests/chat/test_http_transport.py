@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
+from chat.providers import http_clients
 from chat.providers.http_clients import LIMITS, new_http_client
 from chat.providers.http_transport import AiohttpTransport
 
@@ -171,6 +172,23 @@ def test_nobody_listens():
 
     with pytest.raises(httpx2.ConnectError):
         asyncio.run(run())
+
+
+def test_a_guarded_client_checks_the_addresses_that_it_connects_to(monkeypatch):
+    # As if the name had a public address when the URL was checked, and an internal one afterwards.
+    monkeypatch.setattr(http_clients, "check_url", lambda url: None)
+    requests = []
+
+    async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await reader.read(10))
+
+    async def run() -> None:
+        async with served(record) as (_, url), new_http_client(is_guarded=True) as client:
+            await client.get(url.replace("127.0.0.1", "localhost"))
+
+    with pytest.raises(httpx2.ConnectError, match="not on the public internet"):
+        asyncio.run(run())
+    assert not requests
 
 
 def test_a_server_without_tls_is_no_https_server():

@@ -441,6 +441,17 @@ def test_a_limited_client_learns_when_to_retry(post, editor, project, settings):
     assert "detail" in answers[-1].json()
 
 
+def test_tools_that_change_memory_count_as_writes(ask, owner, project, settings):
+    settings.RATES = {"reads": None, "writes": (1, 60), "replies": None}
+
+    async def add_two(client: Client) -> list[bool]:
+        notes = [{"text": TIDE}, {"text": "The gauge was moved."}]
+        return [(await client.call_tool("add_memory", note)).is_error for note in notes]
+
+    assert ask(owner, add_two) == [False, True]
+    assert [note.text for note in Message.objects.all()] == [TIDE]
+
+
 def test_an_archived_project_is_read_only(call, owner, project):
     call(owner, "add_memory", text=TIDE)
     found = call(owner, "get_memories")["memories"][0]["memory_id"]

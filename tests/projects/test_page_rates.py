@@ -54,6 +54,14 @@ def test_an_address_is_counted_where_nobody_is_signed_in(client, db, slow):
     assert not any("127.0.0.1" in bucket.subject for bucket in Bucket.objects.all())
 
 
+def test_addresses_of_one_ipv6_network_are_counted_together(client, db, slow):
+    def status(address: str) -> int:
+        return client.get("/accounts/login/", headers=PAGE, REMOTE_ADDR=address).status_code
+
+    assert [status(f"2001:db8:0:1::{number}") for number in range(4)] == [200, 200, 200, 429]
+    assert status("2001:db8:0:2::1") == 200
+
+
 def test_programs_and_monitoring_are_not_counted_as_pages(client, api, owner, project, slow):
     program = api(owner)
     assert {program.get("/api/v1/projects/").status_code for _ in range(5)} == {200}

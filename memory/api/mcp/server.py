@@ -159,6 +159,8 @@ def _run_tool(tool: MemoryTool, caller: Caller, arguments: Mapping[str, Any]) ->
     if tool.scope not in caller.token.scopes:
         return _error_result("The token's scopes do not allow this.")
     if tool.scope != "read":
+        # The request itself has been counted as a read.
+        count_request(caller.user, caller.token, ["writes"])
         require_active(caller.project)
     result = tool.run(caller, arguments)
     data = result.model_dump(mode="json")

@@ -30,6 +30,12 @@ def client_ip(request: HttpRequest) -> str:
     return _address(request.META.get("REMOTE_ADDR", "")) or LOCALHOST
 
 
+def client_network(request: HttpRequest) -> str:
+    """Return the address of the client; for IPv6, its /64 network, which one client controls."""
+    address = ipaddress.ip_address(client_ip(request))
+    return str(ipaddress.ip_network((address, 64 if address.version == 6 else 32), strict=False))
+
+
 def _address(text: str) -> str | None:
     """Return the normalised address in `text`, without port and zone; None if it is invalid."""
     text = text.strip()

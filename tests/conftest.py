@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from django.utils import translation
 from hypothesis import settings as hypothesis_settings
 
 from tests.bucket import Bucket
@@ -173,6 +174,12 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix) -
 def quick_passwords(settings) -> None:
     """Real password hashes take half a second each, on purpose."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def the_last_page_was_english(settings) -> None:
+    """A page in German sets the language of its thread, also for the tests after it."""
+    translation.activate(settings.LANGUAGE_CODE)
 
 
 @pytest.fixture(autouse=True)

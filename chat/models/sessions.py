@@ -60,9 +60,6 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def notes(self) -> "SessionQuerySet":
         return self.filter(kind=SessionKind.NOTES)
 
-    def with_tag(self, tag: str) -> "SessionQuerySet":
-        return self.filter(tags__contains=[tag])
-
     def newest_first(self) -> "SessionQuerySet":
         return self.order_by("-last_activity_at", "-id")
 

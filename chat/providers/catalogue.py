@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from chat.models import ModelProvider, ProviderKind
-from chat.providers import NOT_ALLOWED
+from chat.providers import NOT_ALLOWED, is_in_environment
 from projects.core.errors import InvalidInputError
 from projects.models import Project, validate_model_name
 from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
@@ -94,11 +94,7 @@ def known_models() -> dict[str, KnownModel]:
 
 def is_usable(row: ModelProvider) -> bool:
     """Return whether the models of `row` can be used: there is a key, or no key is needed."""
-    return bool(row.encrypted_key) or row.kind == ProviderKind.OLLAMA or row.name in _environment()
-
-
-def _environment() -> set[str]:
-    return {*settings.MODEL_KEYS} | ({"openai-chat"} if settings.OPENAI_URL else set())
+    return bool(row.encrypted_key) or row.kind == ProviderKind.OLLAMA or is_in_environment(row.name)
 
 
 def models_for(project: Project) -> dict[str, KnownModel]:
@@ -163,7 +159,7 @@ def check_model(project: Project, name: str, field: str = "") -> None:
     prefix = "openai-chat" if prefix == "openai" else prefix
     row = ModelProvider.objects.filter(name=prefix).first()
     if row is None:
-        if prefix not in _environment() and not _is_known_provider(prefix):
+        if not is_in_environment(prefix) and not _is_known_provider(prefix):
             raise ModelNameError(
                 _("There is no provider “%(name)s” on this server.") % {"name": prefix},
                 field=field,

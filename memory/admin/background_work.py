@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from memory.admin.mixins import ActionAdmin
-from memory.admin.usage import SUM_DAYS, usage_sums
 from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
+from memory.views.charts.costs import grouped, latest
+from memory.views.charts.usage import SUM_DAYS, model_calls, usage_charts
 from projects.admin import ReadOnlyAdmin
 
 
@@ -92,8 +93,11 @@ class CallAdmin(ReadOnlyAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        sums, charts = usage_sums()
-        context = {"sums": sums, "charts": charts, "sum_days": SUM_DAYS}
+        context = {
+            "tables": grouped(latest(Call.objects.all(), SUM_DAYS), ("user", "model", "day")),
+            "charts": usage_charts(model_calls()),
+            "sum_days": SUM_DAYS,
+        }
         return super().changelist_view(request, context | (extra_context or {}))
 
 

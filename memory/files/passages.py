@@ -46,9 +46,7 @@ class PassageText:
     text: str
 
 
-def split_sections(
-    sections: Iterable[SectionText], max_tokens: int = MAX_CHUNK_TOKENS
-) -> Iterator[PassageText]:
+def split_sections(sections: Iterable[SectionText]) -> Iterator[PassageText]:
     """Yield the passages of a document. Sections without text have none."""
     for number, section in enumerate(sections, start=1):
         path = [
@@ -56,7 +54,7 @@ def split_sections(
         ]
         headings = HEADING_SEPARATOR.join(filter(None, path[-MAX_PATH:]))
         label = " ".join(storable(section.label).split())[:MAX_LABEL_CHARS]
-        for text in split_text(storable(section.text), max_tokens):
+        for text in split_text(storable(section.text), MAX_CHUNK_TOKENS):
             yield PassageText(number, section.page, label, headings, text)
 
 

@@ -34,6 +34,7 @@ TITLES = {
     "user": gettext_lazy("By user"),
     "project": gettext_lazy("By project"),
     "kind": gettext_lazy("By kind"),
+    "day": gettext_lazy("By day"),
 }
 
 
@@ -53,7 +54,7 @@ def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
         form.save()
         messages.success(request, _("Saved."))
         return redirect("costs", project.slug)
-    calls = _latest(Call.objects.filter(project=project), _days(request))
+    calls = latest(Call.objects.filter(project=project), _days(request))
     keys = ("model", "user", "kind") if is_owner else ("model", "kind")
     if request.GET.get("format") == "csv":
         return _csv(calls, ("day", *keys), project.slug)
@@ -88,7 +89,7 @@ def _account_page(
     keys: Sequence[str],
     budgets: Sequence[limits.Budget],
 ) -> HttpResponse:
-    calls = _latest(calls, _days(request))
+    calls = latest(calls, _days(request))
     if request.GET.get("format") == "csv":
         return _csv(calls, ("day", *keys), "strata")
     is_server = "user" in keys
@@ -101,7 +102,7 @@ def _days(request: HttpRequest) -> int:
     return int(text) if text in map(str, SPANS) else DEFAULT_DAYS
 
 
-def _latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
+def latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
     """Return the calls of the last `days` days, including today, in the active time zone."""
     first = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     return calls.filter(started_at__gte=first - timedelta(days=days - 1))
@@ -114,7 +115,7 @@ def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> d
     total = {name: sum(row[name] or 0 for row in rows) for name in FIGURES}
     return {
         "charts": usage_charts(rows, days),
-        "tables": [(TITLES[key], _table(calls, key)) for key in keys],
+        "tables": grouped(calls, keys),
         "total": total,
         "cached_percent": round(100 * total["cached_tokens"] / (total["input_tokens"] or 1)),
         "days": days,
@@ -122,10 +123,15 @@ def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> d
     }
 
 
+def grouped(calls: QuerySet[Call], keys: Sequence[str]) -> list[tuple[Any, list[dict[str, Any]]]]:
+    """Return a title and the rows of a table for each key. Each table takes one query."""
+    return [(TITLES[key], _table(calls, key)) for key in keys]
+
+
 def _table(calls: QuerySet[Call], key: str) -> list[dict[str, Any]]:
-    """Return the groups with the most tokens, each with a `name`."""
-    largest = summed(calls, (key,)).order_by("-sum_input_tokens", f"by_{key}")
-    rows = plain_rows(largest[:MAX_TABLE_ROWS])
+    """Return the groups with the most tokens, or the latest days, each with a `name`."""
+    order = ["-by_day"] if key == "day" else ["-sum_input_tokens", f"by_{key}"]
+    rows = plain_rows(summed(calls, (key,)).order_by(*order)[:MAX_TABLE_ROWS])
     labels: dict[str, Any] = dict(CallKind.choices) if key == "kind" else {}
     nobody = _("Strata (automatic)")
     return [{**row, "name": labels.get(row[key], row[key]) or nobody} for row in rows]

@@ -96,9 +96,9 @@ class StackedBars:
 
 
 def model_calls(project: Project | None = None) -> list[dict[str, Any]]:
-    """Return the sums of the last SUM_DAYS days by day, model and user."""
+    """Return the sums of the last SUM_DAYS days by day and model."""
     calls = Call.objects.filter(started_at__gte=timezone.now() - timedelta(days=SUM_DAYS))
-    return plain_rows(summed(calls.filter(in_project(project)), ("day", "model", "user")))
+    return plain_rows(summed(calls.filter(in_project(project)), ("day", "model")))
 
 
 def usage_charts(rows: Iterable[Mapping[str, Any]], day_count: int = SUM_DAYS) -> list[StackedBars]:

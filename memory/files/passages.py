@@ -1,11 +1,12 @@
 """Passages: parts of the sections of a document, each as long as one chunk. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from memory.recall.chunking import MAX_CHUNK_TOKENS
+from memory.recall.transcripts import begins_turn, find_speakers, split_turns
 from projects.core import token_counting
 from projects.core.text import storable
 
@@ -46,16 +47,21 @@ class PassageText:
     text: str
 
 
-def split_sections(sections: Iterable[SectionText]) -> Iterator[PassageText]:
-    """Yield the passages of a document. Sections without text have none."""
+def split_sections(sections: Sequence[SectionText]) -> Iterator[PassageText]:
+    """Yield the passages of a document. Sections without text have none.
+
+    In a transcript, each turn is at least one passage, and the last of its headings is the speaker.
+    """
+    speakers = find_speakers(section.text for section in sections)
     for number, section in enumerate(sections, start=1):
         path = [
             " ".join(storable(heading).split())[:MAX_HEADING_CHARS] for heading in section.headings
         ]
-        headings = HEADING_SEPARATOR.join(filter(None, path[-MAX_PATH:]))
         label = " ".join(storable(section.label).split())[:MAX_LABEL_CHARS]
-        for text in split_text(storable(section.text), MAX_CHUNK_TOKENS):
-            yield PassageText(number, section.page, label, headings, text)
+        for speaker, turn in split_turns(storable(section.text), speakers):
+            headings = HEADING_SEPARATOR.join(filter(None, [*path, speaker][-MAX_PATH:]))
+            for text in split_text(turn, MAX_CHUNK_TOKENS):
+                yield PassageText(number, section.page, label, headings, text)
 
 
 def split_text(text: str, max_tokens: int) -> Iterator[str]:
@@ -94,9 +100,17 @@ def _pieces(text: str, max_tokens: int) -> Iterator[str]:
             yield piece
 
 
-def place(name: str, label: str) -> str:
-    """Return the place of a passage for citations, such as `manual.pdf, p. 3`."""
-    return ", ".join(filter(None, (name, label)))[:300]
+def place(name: str, label: str, speaker: str = "") -> str:
+    """Return the place of a passage for citations, such as `manual.pdf, p. 3`. In a transcript, it
+    contains the speaker: `call.pdf, Ana, p. 3`.
+    """
+    return ", ".join(filter(None, (name, speaker, label)))[:300]
+
+
+def speaker_of(headings: str, text: str) -> str:
+    """Return the speaker of a passage that begins a turn of a transcript, or an empty text."""
+    last = headings.rpartition(HEADING_SEPARATOR)[2]
+    return last if last and begins_turn(text, last) else ""
 
 
 def chunk_text(headings: str, text: str) -> str:

@@ -23,7 +23,7 @@ from django.db.models import F
 from chat.models import Role
 from memory import leases
 from memory.files import reading, summaries
-from memory.files.passages import chunk_text, place, split_sections
+from memory.files.passages import chunk_text, place, speaker_of, split_sections
 from memory.leases import Lease, LeaseLostError
 from memory.models import Chunk, File, FilePassage, FileRevision, FileState, SourceType
 from memory.models.files import FileRevisionQuerySet
@@ -187,7 +187,7 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
         first_seq=passage.number,
         last_seq=passage.number,
         role=Role.USER,
-        speaker=place(document.name, passage.label),
+        speaker=place(document.name, passage.label, speaker_of(passage.headings, passage.text)),
         text=chunk_text(passage.headings, passage.text),
         occurred_at=revision.created_at,
         language=revision.project.search_language_name,

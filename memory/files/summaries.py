@@ -10,6 +10,8 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Avg
+from django.db.models.functions import Length
 
 from chat.models import Session
 from memory import leases
@@ -35,9 +37,12 @@ from memory.models.cursors import mark_layers_changed
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 
-# The summariser reads this number of passages from the beginning of a file, and in total.
+# The summariser reads this number of passages from the beginning of a file, and in total. Of short
+# ones, such as the turns of a transcript, it reads more, up to this number of characters.
 FIRST_PASSAGES = 10
 MAX_PASSAGES = 40
+MAX_SHORT_PASSAGES = 200
+MAX_SHORT_CHARS = 16_000
 # The maximum length of the first line of an entry: the name of the file, its title and headings.
 MAX_OVERVIEW_CHARS = 240
 
@@ -108,7 +113,9 @@ def summarise(revision: FileRevision, calls: CallRecorder) -> tuple[list[Line], 
     """
     project, document = revision.project, revision.document
     rows = FilePassage.objects.filter(project=project, revision=revision)
-    passages = list(rows.filter(number__in=sample(revision.passage_count)).order_by("number"))
+    mean_chars = rows.aggregate(chars=Avg(Length("text")))["chars"]
+    numbers = sample(revision.passage_count, mean_chars)
+    passages = list(rows.filter(number__in=numbers).order_by("number"))
     at = revision.created_at.astimezone(project.zone)
     lines = [
         TranscriptLine(
@@ -126,12 +133,13 @@ def summarise(revision: FileRevision, calls: CallRecorder) -> tuple[list[Line], 
     return [about, *found.lines], summariser.name
 
 
-def sample(passage_count: int) -> list[int]:
+def sample(passage_count: int, mean_chars: float) -> list[int]:
     """Return the numbers of the passages that the summariser reads: the first ones, and others at
     equal distances.
     """
+    short = min(MAX_SHORT_PASSAGES, int(MAX_SHORT_CHARS / max(mean_chars, 1)))
     first = min(passage_count, FIRST_PASSAGES)
-    further, rest = MAX_PASSAGES - FIRST_PASSAGES, passage_count - first
+    further, rest = max(MAX_PASSAGES, short) - FIRST_PASSAGES, passage_count - first
     step = max(1, -(-rest // further))
     return [*range(1, first + 1), *range(first + 1, passage_count + 1, step)]
 

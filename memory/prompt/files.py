@@ -29,9 +29,9 @@ SECTION = "files"
 # The maximum number of tokens for recalled passages, and for complete files of the chat.
 FOUND_TOKENS = 1_000
 WHOLE_TOKENS = 2_000
-MAX_FOUND = 8
+MAX_FOUND = 12
 # The maximum number of passages of a complete file. Longer files of the chat are searched.
-MAX_WHOLE_PASSAGES = 12
+MAX_WHOLE_PASSAGES = 60
 # The minimum score of a recalled passage. Few irrelevant passages reach it.
 MIN_FILE_SCORE = 8.0
 FILES_OPENING = (

@@ -96,9 +96,12 @@ EPOCH = date(1970, 1, 1)
 
 
 def score_contributions(
-    signals: Mapping[str, Floats], weights: Mapping[str, float]
+    signals: Mapping[str, Floats], weights: Mapping[str, float | Floats]
 ) -> dict[str, Floats]:
-    """Return what each signal adds to the score of each row. Empty if there are no rows."""
+    """Return what each signal adds to the score of each row. Empty if there are no rows.
+
+    A weight is the same for all rows, or an array with a weight for each row.
+    """
     return {name: weight * signals[name] for name, weight in weights.items() if name in signals}
 
 

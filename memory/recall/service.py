@@ -32,6 +32,7 @@ from memory.recall.ranking import EPOCH, CandidateRows, Floats, Ints
 from memory.recall.relative_days import find_relative_days
 from memory.recall.search import RecallResult, RecallScope
 from memory.recall.speakers import resolve_alias
+from memory.recall.transcripts import begins_turn
 from projects.core.text import storable
 
 log = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class RankedRows:
 
     rows: Sequence[RecallResult]
     signals: Mapping[str, Floats]
-    weights: Mapping[str, float]
+    weights: Mapping[str, float | Floats]
     conversations: Ints
     message_share: float
 
@@ -191,15 +192,28 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     if vector is not None and not vector.any():
         vector = None
     rows = search.find_candidates(scope, terms, size, embedder.name, vector)
-    is_talk = SourceType.FILE not in scope.source_types
-    return rank_rows(query, rows, terms, ranking.WEIGHTS if is_talk else ranking.FILE_WEIGHTS)
+    if SourceType.FILE not in scope.source_types:
+        return rank_rows(query, rows, terms)
+    named = [row._replace(speaker=speaker_in(row) or row.speaker) for row in rows]
+    is_turn = np.array([bool(speaker_in(row)) for row in rows], bool)
+    weights = {
+        name: np.where(is_turn, ranking.WEIGHTS.get(name, 0.0), weight)
+        for name, weight in ranking.FILE_WEIGHTS.items()
+    }
+    return replace(rank_rows(query, named, terms, weights), rows=rows)
+
+
+def speaker_in(row: RecallResult) -> str:
+    """Return the speaker of a passage that begins a turn of a transcript, or an empty text."""
+    parts = row.speaker.split(", ")[-2:]
+    return next((part for part in parts if begins_turn(row.text, part)), "")
 
 
 def rank_rows(
     query: str,
     rows: Sequence[RecallResult],
     terms: Sequence[Term],
-    weights: Mapping[str, float] = ranking.WEIGHTS,
+    weights: Mapping[str, float | Floats] = ranking.WEIGHTS,
 ) -> RankedRows:
     """Return the ranked rows; `terms` are the terms of the query."""
     if not rows:

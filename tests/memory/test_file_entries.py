@@ -149,12 +149,17 @@ def test_a_failure_is_shown_with_the_file_and_tried_again(project, owner, script
 
 
 def test_the_summariser_reads_the_beginning_and_samples_of_the_rest():
-    assert summaries.sample(3) == [1, 2, 3]
+    assert summaries.sample(3, 450) == [1, 2, 3]
     for count in (40, 41, 700, 30_000):
-        numbers = summaries.sample(count)
+        numbers = summaries.sample(count, 450)
         assert numbers[:10] == list(range(1, 11))
         assert len(set(numbers)) == len(numbers) <= 40
         assert count * 0.9 < numbers[-1] <= count
+
+
+def test_the_summariser_reads_more_of_short_turns():
+    assert 90 < len(summaries.sample(700, 150)) <= 106
+    assert 170 < len(summaries.sample(700, 1)) <= 200
 
 
 def test_a_forgotten_file_leaves_the_digests_in_the_same_transaction(small_bank, project, owner):

@@ -12,6 +12,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.models import File, FilePassage
 from memory.prompt import file_tools, files
 from memory.prompt.receipt_sources import readable_sections
+from memory.recall import RecallScope, recall
 from projects.core.errors import NotFoundError
 from projects.models import Membership
 from tests.memory.file_helpers import MANUAL, add_read
@@ -41,6 +42,35 @@ def test_a_question_gets_the_passage_with_file_and_number(project, owner):
     assert {item.kind for item in section.items} == {"file"}
     ids = {item.id for item in section.items}
     assert ids <= set(FilePassage.objects.values_list("pk", flat=True))
+
+
+CALL = """# Call about the pump, 4 May
+
+Ana: The impeller of the pump at the harbour broke twice in this spring.
+
+Ben: It is the salt. Let us take a bronze one next time.
+
+Ana: Bronze costs twice as much. Who pays for it?
+
+Ben: The harbour office has agreed to pay half of it.
+
+Ana: And who orders the part before the audit?
+
+Ben: I do it on Friday, together with the new seals.
+"""
+
+
+def test_a_question_gets_the_turn_of_a_transcript_with_its_speaker(project, owner):
+    document = add_read(project, owner, name="call.md", text=CALL)
+    found = recall(
+        RecallScope(project, owner, source_types=["file"]), "How much does the office pay?"
+    )
+    assert found[0].speaker == "call.md, Ben"
+    assert "has agreed to pay half" in found[0].text and "Ana:" not in found[0].text
+    passages = FilePassage.objects.filter(revision__document=document).order_by("number")
+    text = "".join(passage.text for passage in passages)
+    assert text.strip() == CALL.partition("\n\n")[2].strip()
+    assert passages[1].headings == "Call about the pump, 4 May › Ben"
 
 
 def test_an_unrelated_question_gets_none(project, owner):

@@ -20,8 +20,10 @@ from projects.core import token_counting
 from projects.core.models import new_id
 from projects.models import delete_rows
 
-# The number of texts that are embedded in one call.
+# The number of texts that are embedded between two renewals of the lease. A remote model may need a
+# minute for each of its requests, which have 96 texts.
 BATCH_SIZE = 512
+REMOTE_BATCH_SIZE = 96
 # The columns of a chunk with their PostgreSQL types: first the columns that identify it.
 KEY_COLUMNS = {
     "project_id": "uuid",
@@ -82,13 +84,14 @@ def embed(
     """
     payers = [(chunk.project_id, None if embedder.is_local else chunk.payer_id) for chunk in chunks]
     order = sorted(range(len(chunks)), key=lambda index: str(payers[index]))
+    size = BATCH_SIZE if embedder.is_local else REMOTE_BATCH_SIZE
     rows = []
     for (project_id, user_id), group in groupby(order, key=lambda index: payers[index]):
         texts = [chunks[index].text for index in group]
-        for start in range(0, len(texts), BATCH_SIZE):
+        for start in range(0, len(texts), size):
             renew()
             with embeddings_of(project_id, Payer(user_id)):
-                rows.append(embedder.embed_documents(texts[start : start + BATCH_SIZE]))
+                rows.append(embedder.embed_documents(texts[start : start + size]))
     vectors: Matrix = np.concatenate(rows) if rows else np.zeros((0, 1), np.float32)
     return vectors[np.argsort(order)] if rows else vectors
 

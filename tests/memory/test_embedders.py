@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from memory.recall import wordpieces
+from memory.models import Chunk
+from memory.recall import chunk_writer, wordpieces
 from memory.recall.embedders import EmbedderError, remote
 from memory.recall.embedders.remote import RemoteEmbedder
 from memory.recall.embedders.static import MODEL_DIR, get_static_embedder
@@ -124,6 +125,18 @@ def test_a_model_elsewhere_is_asked_in_batches(server, monkeypatch):
     assert embedder.name == "openai:small@3"
     # Another event loop each time, as in a web process.
     np.testing.assert_allclose(embedder.embed_query("ccc"), rows[2])
+
+
+@pytest.mark.django_db
+def test_a_lease_is_renewed_before_each_request(server, project):
+    renewals = []
+    chunks = [Chunk(project_id=project.pk, text="text")] * 200
+    rows = chunk_writer.embed(
+        chunks, RemoteEmbedder("openai:small", 3), lambda: renewals.append(len(server.requests))
+    )
+    assert rows.shape == (200, 3)
+    assert [len(request["input"]) for request in server.requests] == [96, 96, 8]
+    assert renewals == [0, 1, 2]
 
 
 def test_a_failure_that_passes_is_tried_again(server):

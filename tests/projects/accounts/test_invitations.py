@@ -98,6 +98,13 @@ def test_a_user_without_an_account_creates_one_and_joins(client, issue):
     assert invitation.uses == 1
 
 
+@pytest.mark.parametrize("name", ["extractive", "Demo"])
+def test_nobody_is_named_like_a_model(client, issue, django_user_model, name):
+    client.get(issue()[1])
+    client.post("/accounts/signup/", ACCOUNT | {"username": name}, follow=True)
+    assert not django_user_model.objects.filter(username__iexact=name).exists()
+
+
 def test_a_link_for_one_makes_one_account(client, issue, django_user_model):
     _invitation, path = issue()
     late = Client()

@@ -45,9 +45,12 @@ def main() -> None:
     job = json.loads(sys.argv[-1])
     try:
         module = import_module(f"memory.files.parsers.{PARSERS[job['kind']]}")
-        confine(job["memory_bytes"], job["cpu_s"])
+        enforced = confine(job["memory_bytes"], job["cpu_s"])
         file = io.BufferedReader(io.FileIO(0))
-        result = _image(module, file, job) if job["page"] else _document(module.parse, file, job)
+        if job["page"]:
+            result = _image(module, file, job)
+        else:
+            result = _document(module.parse, file, job, enforced)
     except ParsingError as error:
         result = _failure(error.code)
     except (MemoryError, RecursionError) as error:
@@ -56,15 +59,17 @@ def main() -> None:
     except Exception as error:
         # libxml2 has no separate exception for a lack of memory, and its exception does not always
         # have a message.
-        code = getattr(error, "code", None)
-        out_of_memory = code == LIBXML_NO_MEMORY or "memory" in str(error).lower()
-        result = _failure("out_of_memory" if out_of_memory else "damaged", repr(error)[:500])
+        is_libxml = getattr(error, "code", None) == LIBXML_NO_MEMORY
+        out_of_memory = is_libxml or "memory" in str(error).lower()
+        code = "out_of_memory" if out_of_memory else "damaged"
+        # Without the message, which may quote the file: the parent logs the name.
+        result = _failure(code, type(error).__name__)
     sys.stdout.buffer.write(f"{len(result):0{LENGTH_DIGITS}d}".encode() + result)
     sys.stdout.flush()
 
 
-def _failure(code: str, detail: str = "") -> bytes:
-    return json.dumps({"error": code, "detail": detail}).encode()
+def _failure(code: str, exception: str = "") -> bytes:
+    return json.dumps({"error": code, "exception": exception}).encode()
 
 
 def _image(module: Any, file: BinaryIO, job: dict[str, Any]) -> bytes:
@@ -72,16 +77,18 @@ def _image(module: Any, file: BinaryIO, job: dict[str, Any]) -> bytes:
     return image
 
 
-def _document(parse: Parser, file: BinaryIO, job: dict[str, Any]) -> bytes:
+def _document(
+    parse: Parser, file: BinaryIO, job: dict[str, Any], enforced: tuple[str, ...]
+) -> bytes:
     bounds = ParsingBounds(job["max_pages"], job["max_text_chars"])
     parsed = parse(file, job["name"], bounds)
     sections = list(with_text(_bounded(parsed.sections, bounds.max_text_chars)))
     if not sections:
         raise ParsingError("no_text")
-    return _encoded(parsed, sections)
+    return _encoded(parsed, sections, enforced)
 
 
-def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
+def _encoded(parsed: Parsed, sections: list[Section], enforced: tuple[str, ...]) -> bytes:
     # In text without a title, such as Markdown, the first heading is used as the title.
     headings = sections[0].headings if parsed.page_count is None else ()
     document = {
@@ -89,6 +96,7 @@ def _encoded(parsed: Parsed, sections: list[Section]) -> bytes:
         "page_count": parsed.page_count,
         "sections": [asdict(section) for section in sections],
         "warnings": parsed.warnings,
+        "enforced": enforced,
     }
     return json.dumps(document, ensure_ascii=False).encode(errors="replace")
 

@@ -12,6 +12,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+# What `restrict` can enforce.
+RESTRICTIONS = ("landlock", "seccomp")
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 4, 22, 38
 _SECCOMP_MODE_FILTER = 2

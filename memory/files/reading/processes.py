@@ -31,6 +31,8 @@ READ_BYTES = 2**18
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 # The maximum size of the output per character of text, including JSON escapes and labels.
 MAX_OUTPUT_BYTES_PER_CHAR = 4
+# The maximum length of an exception's name in the log.
+MAX_NAME_CHARS = 60
 # If a process dies while it uses at least this share of its memory limit, memory is the reason.
 FULL = 0.5
 
@@ -149,5 +151,9 @@ def _reason(output: bytes, status: int, used_bytes: int, limits: ReadingLimits) 
         failure = json.loads(output[LENGTH_DIGITS:])
     except ValueError:
         return "damaged"
-    logger.info("A file cannot be read: %s %s", failure["error"], failure["detail"])
-    return failure["error"] if failure["error"] in MESSAGES else "damaged"
+    reason = failure["error"] if failure["error"] in list(MESSAGES) else "damaged"
+    # The file may have taken control of the parser, and the log must not contain its text.
+    name = str(failure.get("exception", ""))
+    is_name = name.isidentifier() and len(name) <= MAX_NAME_CHARS
+    logger.info("A file cannot be read: %s %s", reason, name if is_name else "")
+    return reason

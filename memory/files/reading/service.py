@@ -1,16 +1,21 @@
 """Reads a file, or renders a page, in a separate process."""
 
 import json
+import logging
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memory.files.parsers.documents import Document, Section
+from memory.files.parsers.kernel import RESTRICTIONS
 from memory.files.reading.archives import check_package
 from memory.files.reading.errors import UnreadableFileError, unreadable
 from memory.files.reading.limits import DEFAULT, ReadingLimits
 from memory.files.reading.ocr import read_scanned
 from memory.files.reading.processes import run_parser
 from memory.files.reading.recognition import MEDIA_TYPES, recognise
+
+log = logging.getLogger(__name__)
 
 PACKAGES = ("docx", "pptx", "xlsx", "epub")
 PNG_MAGIC = b"\x89PNG"
@@ -37,10 +42,19 @@ def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -
             return read_scanned(path, limits, page_image)
         raise
     try:
-        return _document(kind, json.loads(output))
+        fields = json.loads(output)
+        log_missing(tuple(name for name in RESTRICTIONS if name not in fields["enforced"]))
+        return _document(kind, fields)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         # Output of another form: the file may have taken control of the parser.
         raise unreadable("damaged", limits) from error
+
+
+@cache
+def log_missing(restrictions: tuple[str, ...]) -> None:
+    """Log the restrictions of parsers that the kernel does not enforce, once per process."""
+    if restrictions:
+        log.warning("parser_not_confined missing=%s", ",".join(restrictions))
 
 
 def page_image(path: Path, page: int, width: int) -> bytes:

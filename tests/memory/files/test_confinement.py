@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from memory.files.parsers.child import LENGTH_DIGITS, PARSERS
-from memory.files.reading import UnreadableFileError, processes, read_document
+from memory.files.reading import UnreadableFileError, processes, read_document, service
 from memory.files.reading.limits import ReadingLimits
 from memory.files.reading.recognition import MEDIA_TYPES
 
@@ -81,6 +81,40 @@ def test_a_parser_that_was_taken_over_opens_no_socket():
     output = run(TAKEN_OVER.format(root=str(processes.ROOT)))
     [section] = json.loads(output[LENGTH_DIGITS:])["sections"]
     assert json.loads(section["text"]) == [[], False, 28]
+
+
+@pytest.mark.parametrize("name", ['"a private\\n text"', '"%s"' % ("a" * 999), "[1]", None])
+def test_a_parser_that_was_taken_over_writes_no_text_to_the_log(
+    monkeypatch, caplog, tmp_path, name
+):
+    caplog.set_level("INFO", "memory.files")
+    field = f', "exception": {name}' if name else ""
+    failure = b'{"error": "a private text"%s}' % field.encode()
+    output = b"%012d" % len(failure) + failure
+    monkeypatch.setattr(processes, "_run", lambda *arguments: (output, "", 0, 0))
+    path = tmp_path / "a.md"
+    path.write_text("a")
+    with pytest.raises(UnreadableFileError) as error:
+        read_document(path)
+    assert error.value.reason == "damaged"
+    [record] = caplog.records
+    assert "private" not in record.getMessage() and len(record.getMessage()) < 200
+
+
+def test_a_kernel_that_does_not_confine_parsers_is_logged_once(tmp_path, monkeypatch, caplog):
+    service.log_missing.cache_clear()
+    restrict = (
+        "from memory.files.parsers import kernel; kernel._restrict_files = lambda *_: False; "
+    )
+    monkeypatch.setattr(
+        processes, "START", processes.START.replace("from memory.", restrict + "from memory.", 1)
+    )
+    path = tmp_path / "a.md"
+    path.write_text("text")
+    for _ in range(2):
+        read_document(path)
+    missing = "landlock" if sys.platform == "linux" else "landlock,seccomp"
+    assert [it.getMessage() for it in caplog.records] == [f"parser_not_confined missing={missing}"]
 
 
 def test_the_hook_refuses_what_python_code_does(tmp_path):

@@ -1,6 +1,8 @@
 """Reading files of all kinds: the text, its places, and the reasons why there is none."""
 
 import io
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,20 @@ def test_a_workbook_with_many_sheets_says_how_many_are_left_out(file):
         document = read_document(file(name, content), name)
         assert document.warnings == ("left_out_sheets:8999",)
         assert len(document.sections) == 1_000
+
+
+def test_the_text_of_a_damaged_file_is_not_logged(file, caplog):
+    caplog.set_level("INFO", "memory.files")
+    sheet = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(io.BytesIO(samples.workbook())) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts[sheet] = re.sub(rb'(t="n"[^>]*><v>)[^<]*', rb"\1private", parts[sheet])
+    assert b"private" in parts[sheet]
+    with pytest.raises(UnreadableFileError):
+        read_document(file("a.xlsx", samples.zipped(parts)))
+    [record] = caplog.records
+    assert "damaged ValueError" in record.getMessage()
+    assert "private" not in record.getMessage()
 
 
 def test_a_long_cell_is_read_to_its_end(file):

@@ -104,7 +104,9 @@ def members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
         for member in tar:
             data = tar.extractfile(member)
             name = PurePosixPath(member.name)
-            if data is None or name.is_absolute() or ".." in name.parts:
+            # With `files//etc/x`, the rest after `files/` would be absolute.
+            is_normal = member.name == str(name)
+            if data is None or not is_normal or name.is_absolute() or ".." in name.parts:
                 raise InvalidBackupError(f"{path} contains {member.name!r}, which is not allowed.")
             yield member.name, data
 

@@ -220,9 +220,10 @@ def test_one_in_which_a_byte_changed_is_refused(backup_file):
         archive.verify(backup_file)
 
 
-def test_a_member_outside_of_the_target_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["files/../../etc", "/etc/x", "files//etc/x", "files/./x"])
+def test_a_member_outside_of_the_target_is_refused(tmp_path, name):
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
-        tar.addfile(tarfile.TarInfo("files/../../etc"), io.BytesIO())
+        tar.addfile(tarfile.TarInfo(name), io.BytesIO())
     with pytest.raises(InvalidBackupError, match="which is not allowed"):
         archive.verify(tmp_path / "x.tar")
 

@@ -2,10 +2,11 @@
 
 import re
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -13,7 +14,8 @@ from django.utils import timezone, translation
 
 from chat.conversations.sessions import create_session
 from chat.models import Session, Visibility
-from memory.files import access, reading
+from memory.files import access, reading, responses
+from memory.files.adding import add_file
 from memory.files.reading import DEFAULT
 from memory.files.reading.errors import unreadable
 from memory.models import EntryState, File, FileRevision, FileState
@@ -61,6 +63,31 @@ def test_text_of_one_section_is_shown_in_parts(browse, project, owner, monkeypat
         page = browse(owner, "file", document.pk, **dict(re.findall(r"(\w+)=(\d+)", link)))
         pages.append(re.findall(r'id="p(\d+)"', page.content.decode()))
     assert pages == [["1", "2", "3"], ["4", "5", "6"], ["7", "8"], ["4", "5", "6"], ["7", "8"]]
+
+
+def test_few_pages_are_rendered_at_the_same_time(browse, project, owner, monkeypatch):
+    document = add_file(project, owner, "a.pdf", BytesIO(samples.pdf("text")))
+    read(document)
+    address = "file-page-image", document.pk, 1
+    monkeypatch.setattr(responses, "MAX_WAIT_S", 0.01)
+    # The test is one transaction.
+    monkeypatch.setattr(connections, "close_all", lambda: None)
+    nested = []
+
+    def page_image(path, page, width):
+        nested.append(browse(owner, *address))
+        return b"\x89PNG"
+
+    monkeypatch.setattr(reading, "page_image", page_image)
+    image = browse(owner, *address)
+    assert len(nested) == responses.RENDERERS
+    assert nested[0].status_code == 503 and nested[0]["Retry-After"] == "5"
+    assert image.status_code == 200 and image["Cache-Control"] == "private, no-cache"
+    # A browser that has the image only asks whether the reader may still see it.
+    client = Client(headers={"If-None-Match": image["ETag"]})
+    client.force_login(owner)
+    assert client.get(image.wsgi_request.path).status_code == 304
+    assert len(nested) == responses.RENDERERS
 
 
 def test_files_are_added_beside_one_that_is_refused(browse, project, owner):

@@ -17,29 +17,48 @@ from uuid import UUID
 from celery import current_app
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.files import File
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
+from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.importers import FileResult, ImportRejectedError, check_file, import_file
 from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
+from projects.core.errors import LimitError
 from projects.core.text import storable
 from projects.models import Membership, Project
 
 log = logging.getLogger(__name__)
 
 UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
+# The maximum number of imports of one user, in all projects, that are not finished. Each may have a
+# file of MAX_UPLOAD_MB.
+MAX_UNFINISHED = 3
 # Seconds after which another task continues, far below the time limit of tasks.
 TASK_SECONDS = 600.0
 # After this time, the broker message of a waiting import is considered lost.
 LOST_AFTER = timedelta(minutes=2)
 # The first half of the lock id, which separates import locks from other advisory locks.
 LOCK_NAMESPACE = 0x696D706F7274  # "import"
+
+
+class TooManyImportsError(LimitError):
+    """The user already has the maximum number of unfinished imports."""
+
+    status = 429
+    retry_after_s = 60
+
+    def __init__(self) -> None:
+        reason = _(
+            "You already have %(most)d imports that are not finished. Wait until one of them is."
+        )
+        super().__init__(reason % {"most": MAX_UNFINISHED}, field="file")
 
 
 class ImportDeadlineError(Exception):
@@ -53,7 +72,8 @@ class ImportDeletedError(Exception):
 def create_import(project: Project, user, file: File, format: str = "auto") -> Import:
     """Store an uploaded file and enqueue its import into `project` by `user`.
 
-    Raises `ImportRejectedError` for a file that is too large or not recognised.
+    Raises `ImportRejectedError` for a file that is too large or not recognised, and
+    `TooManyImportsError`.
     """
     name = storable(file.name or "")[-200:]
     if (file.size or 0) > settings.MAX_UPLOAD_MB * 2**20:
@@ -63,9 +83,14 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     upload = Import(project=project, user=user, name=name, format=format)
     upload.file.save(name, file, save=False)
     try:
-        upload.save()
-    except IntegrityError:
-        # The project was deleted in the meantime.
+        with transaction.atomic():
+            # Locked, so that simultaneous requests are counted.
+            get_user_model().objects.select_for_update(no_key=True).get(pk=user.pk)
+            if Import.objects.filter(user=user, state__in=UNFINISHED).count() >= MAX_UNFINISHED:
+                raise TooManyImportsError
+            upload.save()
+    except (IntegrityError, TooManyImportsError):
+        # With IntegrityError, the project was deleted in the meantime.
         upload.file.delete(save=False)
         raise
     # If the broker is unavailable, `find_interrupted` finds the import later.

@@ -56,7 +56,7 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             jobs.create_import(member.project, request.user, **form.cleaned_data)
-        except ImportRejectedError as error:
+        except (ImportRejectedError, jobs.TooManyImportsError) as error:
             form.add_error("file", str(error))
         else:
             return redirect("imports", slug)

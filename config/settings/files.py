@@ -65,7 +65,7 @@ class FileVariables(Variables):
         "STRATA_PROJECT_FILES_MB",
         2_000,
         "a number of megabytes from 1 to 10000000",
-        "The size of all files of a project, in all their versions. Copies count once.",
+        "The size of all files of a project, in all their versions. Each copy counts.",
         ge=1,
         le=10_000_000,
     )

@@ -159,8 +159,7 @@ def _store(
     copies = FileRevision.objects.filter(project=project, sha256=revision.sha256)
     if copy := copies.select_for_update(of=("self",)).first():
         revision.file = copy.file.name
-    else:
-        _check_quota(project, revision)
+    _check_quota(project, revision)
     revision.save(force_insert=True)
     Project.objects.filter(pk=project.pk, has_files=False).update(has_files=True)
     project.has_files = True
@@ -178,18 +177,14 @@ def _store(
 
 
 def _check_quota(project: Project, revision: FileRevision) -> None:
-    """Raise LimitError if the project's files would exceed the quota with `revision`."""
-    if stored_bytes(project) + revision.size > settings.PROJECT_FILES_MB * 2**20:
+    """Raise LimitError if the project's files would exceed the quota with `revision`.
+
+    Each copy of the same content counts, because it has passages and chunks of its own.
+    """
+    sizes = FileRevision.objects.filter(project=project).aggregate(Sum("size", default=0))
+    if sizes["size__sum"] + revision.size > settings.PROJECT_FILES_MB * 2**20:
         reason = _("The files of this project would be larger than %(most)d MB together.")
         raise LimitError(reason % {"most": settings.PROJECT_FILES_MB}, field="file")
-
-
-def stored_bytes(project: Project) -> int:
-    """Return the bytes that the versions of all files of the project take. The same content counts
-    once.
-    """
-    contents = FileRevision.objects.filter(project=project).values("sha256", "size").distinct()
-    return contents.aggregate(Sum("size"))["size__sum"] or 0
 
 
 def retry(document: File) -> None:

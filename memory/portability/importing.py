@@ -188,8 +188,12 @@ def import_files(
     written: list[Attachment | FileRevision],
     result: FileResult,
 ) -> None:
-    """Store the bytes of each version of a file. Skip and report a version without bytes."""
+    """Store the bytes of each version of a file. Skip and report a version without bytes.
+
+    Raises `ImportRejectedError` if the files exceed the project's quota.
+    """
     names = set(archive.namelist())
+    total_bytes = 0
     for revision, row in rows:
         name = f"files/{row.get('id')}"
         try:
@@ -202,6 +206,10 @@ def import_files(
             result.errors.append(f"Version {revision.number} of a file: {error}")
             context.skipped.add(row.get("id"))
             continue
+        total_bytes += len(data)
+        if total_bytes > settings.PROJECT_FILES_MB * 2**20:
+            most = settings.PROJECT_FILES_MB
+            raise ImportRejectedError(f"The files are larger than {most} MB together.")
         revision.size, revision.sha256 = len(data), hashlib.sha256(data).hexdigest()
         written.append(revision)
         revision.file.save("file", ContentFile(data), save=False)

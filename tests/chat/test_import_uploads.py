@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -48,6 +49,15 @@ def stored(import_job: Import) -> bool:
 
 @pytest.mark.django_db
 class TestApi:
+    def test_a_user_has_three_unfinished_imports(self, api, project, editor):
+        for _ in range(3):
+            jobs.create_import(project, editor, upload())
+        answer = api(editor).post(URL, {"file": upload()}, format="multipart")
+        assert answer.status_code == 429
+        assert answer["Retry-After"] == "60"
+        assert "3 imports" in answer.json()["file"][0]
+        assert Import.objects.count() == 3
+
     def test_an_editor_uploads_a_file_and_sees_what_became_of_it(
         self, api, project, editor, sent, django_capture_on_commit_callbacks
     ):
@@ -328,6 +338,19 @@ class TestPage:
         assert answer.status_code == 400
         assert "It has none of the formats" in answer.content.decode()
 
+    def test_a_user_has_three_unfinished_imports(self, client, project, owner, editor, settings):
+        for _ in range(3):
+            jobs.create_import(project, owner, upload())
+        client.force_login(owner)
+        answer = client.post(PAGE, {"file": upload(), "format": "auto"})
+        assert answer.status_code == 400
+        assert "You already have 3 imports that are not finished" in answer.content.decode()
+        assert Import.objects.count() == 3
+        assert len(list(Path(settings.MEDIA_ROOT).glob(f"imports/{project.pk}/*"))) == 3
+        assert jobs.create_import(project, editor, upload())
+        jobs.run_import(Import.objects.filter(user=owner)[0].pk)
+        assert jobs.create_import(project, owner, upload())
+
     def test_viewers_and_strangers_get_404_and_no_link(self, client, project, viewer, stranger):
         client.force_login(viewer)
         assert client.get(PAGE).status_code == 404
@@ -353,6 +376,7 @@ class TestPage:
     ):
         for _ in range(30):
             jobs.create_import(project, owner, upload())
+            Import.objects.update(state=ImportState.DONE)
         client.force_login(owner)
         with django_assert_max_num_queries(6):
             client.get(PAGE)

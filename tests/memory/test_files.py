@@ -176,13 +176,15 @@ def test_a_file_is_neither_empty_nor_too_large_nor_without_a_name(project, owner
     assert not any(path.is_file() for path in Path(settings.MEDIA_ROOT).rglob(f"{project.pk}/*"))
 
 
-def test_copies_of_the_same_content_count_once_towards_the_quota(project, owner, settings):
-    settings.PROJECT_FILES_MB = len(MANUAL) / 2**20
+def test_each_copy_of_the_same_content_counts_towards_the_quota(project, owner, settings):
+    settings.PROJECT_FILES_MB = 2 * len(MANUAL) / 2**20
     add_text(project, owner)
     add_text(project, owner, name="copy.md")
-    assert adding.stored_bytes(project) == len(MANUAL)
+    assert FileRevision.objects.values("file").distinct().count() == 1
     with pytest.raises(LimitError):
-        add_text(project, owner, name="other.md", text="Another text.")
+        add_text(project, owner, name="another-copy.md")
+    # The same content again changes nothing.
+    add_text(project, owner)
     assert File.objects.filter(project=project).count() == 2
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from datetime import timedelta
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -23,7 +24,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.models import Entry, Fact, FactSource, IndexCursor
+from memory.models import Entry, Fact, FactSource, FileRevision, IndexCursor
 from memory.portability import ExportScope, export
 from memory.portability.rows import derived_id
 from memory.portability.tables import TABLES
@@ -32,6 +33,7 @@ from projects.core.models import new_id
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture
+from tests.memory.file_helpers import MANUAL, add_text
 from tests.memory.recall_helpers import AT
 
 # What is edited is edited now, whatever the day that is talked of.
@@ -387,6 +389,17 @@ class TestRefusing:
     def test_it_takes_an_empty_project(self, small, owner):
         with pytest.raises(ImportRejectedError, match="empty project"):
             import_file(small, owner, "p.zip", written(ExportScope(small)))
+
+    def test_its_files_must_fit_into_the_quota(self, small, owner, settings):
+        add_text(small, owner)
+        add_text(small, owner, name="copy.md")
+        file = written(ExportScope(small))
+        settings.PROJECT_FILES_MB = 1.9 * len(MANUAL) / 2**20
+        project = create_project(owner, name="Anew")
+        with pytest.raises(ImportRejectedError, match="The files are larger"):
+            import_file(project, owner, "p.zip", file)
+        assert not FileRevision.objects.filter(project=project).exists()
+        assert not list(Path(settings.MEDIA_ROOT).glob(f"files/{project.pk}/*"))
 
     def test_it_takes_an_owner(self, small, owner, editor):
         new_project = create_project(owner, name="Anew")

@@ -17,9 +17,10 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, body_too_large
+from config.http.body_limit import BodyLimitMiddleware, Receive, Scope, Send, error_application
 from config.http.middleware import observe_asgi_request
 from config.runtime import preload, watchdog
+from projects.core.errors import DomainError
 
 # The maximum time that a thread keeps the interpreter while another waits for it. With Python's
 # default of 0.005, each database response would wait that long for the thread that streams replies.
@@ -139,12 +140,12 @@ async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         await django_application(scope, receive, send)
 
 
-async def refuse_body(scope: Scope, receive: Receive, send: Send) -> None:
-    """Respond to a request whose body is too large, without calling Django."""
+async def refuse_body(scope: Scope, receive: Receive, send: Send, error: DomainError) -> None:
+    """Respond with `error` to a request whose body is not accepted, without calling Django."""
     from config.http.asgi_middleware import SecurityASGIMiddleware
 
     with _observed("none", "none", scope, send) as observed_send:
-        await SecurityASGIMiddleware(body_too_large)(scope, receive, observed_send)
+        await SecurityASGIMiddleware(error_application(error))(scope, receive, observed_send)
 
 
 application = BodyLimitMiddleware(dispatch, refuse_body)

@@ -5,53 +5,100 @@ enforced in ASGI.
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.template.loader import render_to_string
+from django.template.loader import select_template
+from django.utils.translation import gettext_lazy as _
 
 from config.http.error_pages import error_body, too_large_message, wants_json
+from projects.core.errors import DomainError, LimitError, UnavailableError
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refusal = Callable[[Scope, Receive, Send, DomainError], Awaitable[None]]
+
+# The paths of forms with files that may be larger than DATA_UPLOAD_MAX_MEMORY_SIZE together: files,
+# imports, and messages with images.
+UPLOAD_PATHS = re.compile(
+    r"(/api/v1)?/projects/[^/]+/(files|imports)/|/projects/[^/]+/chats/([^/]+/messages/)?"
+)
+# The maximum number of such forms that a process receives and handles at the same time. Each takes
+# its size twice in temporary files, for the body and for the files in it.
+MAX_LARGE_FORMS = 4
+
+
+class TooManyUploadsError(UnavailableError):
+    """This process already receives the maximum number of large forms."""
+
+    default_message = _("Too many files are being uploaded. Try again in a minute.")
+    retry_after_s = 30
 
 
 class BodyLimitMiddleware:
-    """ASGI middleware that calls `refuse` if the body is larger than every route accepts.
+    """ASGI middleware that calls `refuse` if the body is larger than the route accepts.
 
     If Content-Length is too large, the request is refused at once. A body without a length is cut
     off at the limit. The rest is read and discarded, so that the client can still read the
     response.
     """
 
-    def __init__(self, app: Application, refuse: Application) -> None:
+    def __init__(self, app: Application, refuse: Refusal) -> None:
         self.app = app
         self.refuse = refuse
+        self._large_forms = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        limit = max_body_bytes(headers)
-        if int(headers.get(b"content-length", 0)) > limit:
-            await self.refuse(scope, receive, send)
+        limit = max_body_bytes(scope)
+        size = int(dict(scope["headers"]).get(b"content-length", limit))
+        if size > limit:
+            await self.refuse(scope, receive, send, _too_large(limit))
             return
-        body = LimitedBody(limit, receive, send)
-        await self.app(scope, body.receive, body.send)
+        is_large = size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if is_large and self._large_forms >= MAX_LARGE_FORMS:
+            await self.refuse(scope, receive, send, TooManyUploadsError())
+            return
+        self._large_forms += is_large
+        try:
+            body = LimitedBody(limit, receive, send)
+            await self.app(scope, body.receive, body.send)
+        finally:
+            self._large_forms -= is_large
         if body.is_too_large:
-            await self.refuse(scope, receive, send)
+            await self.refuse(scope, receive, send, _too_large(limit))
 
 
-def max_body_bytes(headers: Mapping[bytes, bytes]) -> int:
-    """Return the limit for a request with these headers. It is higher for forms with files."""
-    is_form = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
+def max_body_bytes(scope: Scope) -> int:
+    """Return the limit for a request. It is higher for forms with files.
+
+    Only the form of an upload route is one, and only with a session cookie or a token. Views check
+    them later, when the body is already stored.
+    """
+    headers = dict(scope["headers"])
+    session = f"{settings.SESSION_COOKIE_NAME}=".encode()
+    is_form = (
+        scope["method"] == "POST"
+        and headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
+        and any(
+            name == b"authorization" or (name == b"cookie" and session in value)
+            for name, value in scope["headers"]
+        )
+        and UPLOAD_PATHS.fullmatch(scope["path"].removeprefix(scope.get("root_path", "")))
+    )
     limit: int = settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
+
+
+def _too_large(limit: int) -> LimitError:
+    return LimitError(too_large_message(limit))
 
 
 class LimitedBody:
@@ -80,16 +127,21 @@ class LimitedBody:
             await self._send(message)
 
 
-async def body_too_large(scope: Scope, receive: Receive, send: Send) -> None:
-    """ASGI application that responds 413 to every request."""
-    request_headers = dict(scope["headers"])
-    message = too_large_message(max_body_bytes(request_headers))
-    if wants_json(scope["path"], request_headers.get(b"accept", b"").decode("latin-1")):
-        content_type, text = b"application/json", json.dumps(error_body(scope["path"], message))
-    else:
-        content_type = b"text/html; charset=utf-8"
-        text = render_to_string("413.html", {"reason": message})
-    body = text.encode()
-    headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def error_application(error: DomainError) -> Application:
+    """Return an ASGI application that responds with `error` to every request."""
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        accept = dict(scope["headers"]).get(b"accept", b"").decode("latin-1")
+        if wants_json(scope["path"], accept):
+            media_type, text = "application/json", json.dumps(error_body(scope["path"], str(error)))
+        else:
+            media_type = "text/html; charset=utf-8"
+            template = select_template([f"{error.status}.html", "error.html"])
+            text = template.render({"reason": str(error)})
+        body = text.encode()
+        headers = {"Content-Type": media_type, "Content-Length": str(len(body))} | error.headers
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": error.status, "headers": pairs})
+        await send({"type": "http.response.body", "body": body})
+
+    return respond

@@ -79,13 +79,20 @@ def test_an_openai_client_is_refused_in_its_own_shape(web):
 
 
 def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):
-    path = "/api/v1/projects/nowhere/imports/"
-    answer = announce(web, path, FORM, 900 * MB)
+    path, token = "/api/v1/projects/nowhere/imports/", {"Authorization": f"Bearer {web.token}"}
+    answer = announce(web, path, FORM | token, 900 * MB)
     assert answer.status == 413
     assert "201 MB" in detail(answer)
     # However small the files are that it imports, ten images of 20 MB are let through to a view.
-    answer = ask(web, path, FORM | {"Authorization": f"Bearer {web.token}"}, b" " * 40 * MB)
+    answer = ask(web, path, FORM | token, b" " * 40 * MB)
     assert answer.status == 404
+
+
+def test_a_form_without_a_session_or_token_is_not_as_large(web):
+    path = "/api/v1/projects/nowhere/imports/"
+    for answer in (announce(web, path, FORM, 31 * MB), ask(web, path, FORM, chunks(40))):
+        assert answer.status == 413
+        assert "30 MB" in detail(answer)
 
 
 def test_a_client_that_sends_the_whole_body_reads_the_response(web):

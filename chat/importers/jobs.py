@@ -85,12 +85,12 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     try:
         with transaction.atomic():
             # Locked, so that simultaneous requests are counted.
-            get_user_model().objects.select_for_update(no_key=True).get(pk=user.pk)
+            get_user_model().objects.select_for_update(no_key=True).filter(pk=user.pk).first()
             if Import.objects.filter(user=user, state__in=UNFINISHED).count() >= MAX_UNFINISHED:
                 raise TooManyImportsError
             upload.save()
     except (IntegrityError, TooManyImportsError):
-        # With IntegrityError, the project was deleted in the meantime.
+        # With IntegrityError, the project or the user was deleted in the meantime.
         upload.file.delete(save=False)
         raise
     # If the broker is unavailable, `find_interrupted` finds the import later.

@@ -12,6 +12,7 @@ from memory.facts.superseded import ended_facts, mark_ended
 from memory.layers import bank, lines
 from memory.layers.lines import Line
 from memory.models import Entry, EntryRevision, EntryState, EntryStatus
+from memory.permissions import is_private
 from projects.models import Project
 
 # Reasons why the reconstructed bank does not contain an entry that was in the bank.
@@ -78,7 +79,8 @@ def entry_as_of(entry: Entry, moment: datetime) -> PastEntry | None:
 def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
     """Return the entries that may have been in the bank at `moment`.
 
-    This is `EntryQuerySet.bank_candidates` for the past.
+    This is `EntryQuerySet.bank_candidates` for the past. An entry of a private session has no
+    earlier text, because the session may have been shared at that time.
     """
     states = _states(project, moment)
 
@@ -86,7 +88,13 @@ def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEnt
         return may_be_in_bank(state, states.get(state.parent_id) if state.parent_id else None)
 
     # Before the entries are read: after years, most were absorbed.
-    return _read(project, {pk: state for pk, state in states.items() if is_candidate(state)})
+    past = _read(project, {pk: state for pk, state in states.items() if is_candidate(state)})
+    return {
+        pk: PastEntry(row.entry, row.state)
+        if is_private(row.entry) and row.state.revision != row.entry.revision
+        else row
+        for pk, row in past.items()
+    }
 
 
 def may_be_in_bank(entry: StateColumns, parent: StateColumns | None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
-from chat.models import Session
+from chat.models import Session, Visibility
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
@@ -68,6 +68,15 @@ def test_the_past_shows_a_text_before_its_edit(summarised_texts, project, owner)
     entry_operations.edit(entry, "- Nobody owns billing.", owner)
     assert bank_as_of(project, START + timedelta(hours=2)).text == summarised_texts[0]
     assert "Nobody owns" in bank_as_of(project, datetime.now(UTC) + timedelta(minutes=1)).text
+
+
+def test_an_earlier_text_of_a_chat_that_is_private_now_is_a_gap(summarised_texts, project, owner):
+    entry = Entry.objects.get(summary__contains="platform")
+    entry_operations.edit(entry, "- Nobody owns billing.", owner)
+    Session.objects.filter(pk=entry.session_id).update(visibility=Visibility.PRIVATE)
+    past = bank_as_of(project, START + timedelta(hours=2))
+    assert past.text == ""
+    assert [pk for pk, _reason in past.left_out] == [entry.pk]
 
 
 def test_an_entry_forgotten_since_is_a_gap(summarised_texts, project):

@@ -1,11 +1,19 @@
 """Permissions on entries: who may see, review and forget them."""
 
+from typing import Any
+
 from django.db.models import Q
 
 from chat.models import Session, Visibility
 from memory.models import Entry, EntryState, EntryStatus
 from memory.models.entries import EntryQuerySet
 from projects.models import MemberRole, Membership
+
+# A staff user with one of them can forget text of any project in the admin.
+MODERATOR_PERMISSIONS = (
+    *("chat.delete_session", "chat.delete_message", "chat.delete_import"),
+    *("memory.delete_entry", "memory.delete_fact", "memory.delete_file"),
+)
 
 
 def entries_for(member: Membership) -> EntryQuerySet:
@@ -55,6 +63,11 @@ def may_decide(member: Membership, entry: Entry) -> bool:
         assert entry.session is not None
         return member.may_write and entry.session.creator_id == member.user_id
     return member.role == MemberRole.OWNER
+
+
+def is_moderator(user: Any) -> bool:
+    """Return whether `user` may forget text of any project in the admin."""
+    return user.is_staff and any(map(user.has_perm, MODERATOR_PERMISSIONS))
 
 
 def may_forget(member: Membership, session: Session | None = None) -> bool:

@@ -13,6 +13,7 @@ from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
 from memory.models import Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
 from memory.models.facts import FactQuerySet
+from memory.permissions import is_moderator
 from projects.core.errors import InvalidInputError
 from projects.models import MemberRole, Membership, Project
 
@@ -169,7 +170,7 @@ class ForgetScope:
         """Return the scope for a request of `user`. An editor may delete a message of somebody else
         in their own private chat, but not its original or its copies in the chats of others.
         """
-        if user is None or user.is_staff:
+        if user is None or is_moderator(user):
             return self
         roles = Membership.objects.filter(project=project, user=user)
         if roles.filter(role=MemberRole.OWNER).exists():

@@ -43,7 +43,7 @@ from memory.models import (
     facts,
 )
 from memory.models.activity import record_activity
-from memory.permissions import entries_for
+from memory.permissions import entries_for, is_moderator
 from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.core.models import new_id
 from projects.models import Membership, Project
@@ -290,11 +290,11 @@ def find_phrases(
 ) -> list[tuple[str, UUID]]:
     """Return where the phrases still occur. All searches except those of titles use an index.
 
-    Text that `by` may not see is searched only if `by` is staff or None. Otherwise, members could
-    guess at hidden text and confirm their guesses with previews.
+    Text that `by` may not see is searched only if `by` is a moderator or None. Otherwise, members
+    could guess at hidden text and confirm their guesses with previews.
     """
     texts = SearchedTexts(project)
-    if by is not None and not by.is_staff:
+    if by is not None and not is_moderator(by):
         member = project.memberships.filter(user=by).first()
         if member is None:  # left the project in the meantime
             return []

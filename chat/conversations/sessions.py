@@ -228,10 +228,15 @@ def close_idle_sessions() -> int:
         last_activity_at__lt=Now() - length,
         project__archived_at=None,
     )
-    sessions = list(idle.order_by("last_activity_at")[:CLOSE_BATCH_SIZE])
-    for session in sessions:
-        update_session(session, expired=True, status=SessionStatus.CLOSED)
-    return len(sessions)
+    count = 0
+    for pk in idle.order_by("last_activity_at").values_list("pk", flat=True)[:CLOSE_BATCH_SIZE]:
+        with transaction.atomic():
+            # Check again under the lock, because closing the sessions before it takes time.
+            session = idle.select_for_update(of=("self",)).filter(pk=pk).first()
+            if session is not None:
+                update_session(session, expired=True, status=SessionStatus.CLOSED)
+                count += 1
+    return count
 
 
 # The role of the last visible message on the path. Starts at the head and skips deleted messages.

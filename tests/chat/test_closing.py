@@ -5,6 +5,7 @@ import pytest
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import close_idle_sessions
 from chat.models import Session, SessionStatus
+from chat.signals import session_closed
 from memory.layers import cycle
 from projects.services import create_project, set_archived
 
@@ -70,3 +71,19 @@ def test_the_rest_of_a_closed_chat_is_due_at_once(project, owner):
     session.status = SessionStatus.CLOSED
     session.save()
     assert cycle.due(datetime.now(UTC)).sessions == [session.pk]
+
+
+def test_a_chat_that_is_used_while_others_are_closed_stays_open(project, owner):
+    sessions = [session_of(project, owner, 33), session_of(project, owner, 32)]
+
+    def use_the_other(session, **kwargs) -> None:
+        [other] = [row for row in sessions if row.pk != session.pk]
+        post_messages(other, [draft("Does the replica stay?")])
+
+    session_closed.connect(use_the_other)
+    try:
+        assert close_idle_sessions() == 1
+    finally:
+        session_closed.disconnect(use_the_other)
+    statuses = [Session.objects.get(pk=session.pk).status for session in sessions]
+    assert statuses == [SessionStatus.CLOSED, SessionStatus.ACTIVE]

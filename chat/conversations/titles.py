@@ -8,6 +8,7 @@ import re
 from uuid import UUID
 
 from celery import current_app
+from django.db import transaction
 from django.db.models import F
 from django.dispatch import receiver
 
@@ -83,8 +84,8 @@ def request_title(message: Message, **kwargs: object) -> None:
 def write_title(session_id: UUID) -> str | None:
     """Let the system model write the title of a session. Return it, or None if it was not changed.
 
-    A title that a member has set is never replaced. If the model fails, the error is logged and the
-    title stays; there is no retry.
+    A title that a member has set is never replaced. If the model fails, or the messages changed
+    while it wrote, the title stays; there is no retry.
     """
     session = Session.objects.select_related("project").filter(pk=session_id).first()
     if session is None or session.title_by_hand:
@@ -103,10 +104,23 @@ def write_title(session_id: UUID) -> str | None:
     finally:
         account.settle()
     title = clean_title(answer.text)
-    rows = Session.objects.filter(pk=session_id, title_by_hand=False, title=session.title)
-    if not title or not rows.update(title=title, version=F("version") + 1):
-        return None
-    return title
+    return title if title and _replace_title(session, reply, title) else None
+
+
+@transaction.atomic
+def _replace_title(session: Session, reply: Message, title: str) -> bool:
+    """Store the title. Return False if the previous title, the reply or the message that it answers
+    has changed since it was read.
+    """
+    rows = Session.objects.filter(pk=session.pk, title_by_hand=False, title=session.title)
+    # Changes of messages lock the session too. Until the commit, none is edited or forgotten.
+    if rows.select_for_update().first() is None:
+        return False
+    versions = {message.pk: message.version for message in (reply.parent, reply) if message}
+    sources = Message.objects.filter(project=session.project_id, pk__in=versions, deleted_at=None)
+    if dict(sources.values_list("pk", "version")) != versions:
+        return False
+    return bool(rows.update(title=title, version=F("version") + 1))
 
 
 def clean_title(answer: str) -> str:

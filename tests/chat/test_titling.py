@@ -3,11 +3,12 @@
 import pytest
 from celery import current_app
 
-from chat.conversations import titles
+from chat.conversations import edits, titles
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, post_message
 from chat.conversations.sessions import create_session, update_session
 from chat.models import Status
+from memory.forgetting.service import ForgetScope, forget
 
 pytestmark = pytest.mark.django_db
 
@@ -71,6 +72,30 @@ def test_a_title_chosen_while_the_model_wrote_stays(session, owner, scripted, mo
     assert titles.write_title(session.pk) is None
     session.refresh_from_db()
     assert session.title == "Ours"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["question", "reply"])
+@pytest.mark.parametrize("change", ["forgotten", "deleted", "edited"])
+def test_a_title_from_text_that_changed_while_the_model_wrote_is_discarded(
+    project, session, owner, scripted, monkeypatch, change, which
+):
+    message = exchange(session, owner, "Hello", "The key is Amber-7.")[which]
+    scripted.say("Key Amber-7")
+    clean = titles.clean_title
+
+    def meanwhile(answer):
+        if change == "forgotten":
+            forget(project, ForgetScope(message=message.pk))
+        elif change == "deleted":
+            edits.delete(message)
+        else:
+            edits.edit(message, "Something else", owner)
+        return clean(answer)
+
+    monkeypatch.setattr(titles, "clean_title", meanwhile)
+    assert titles.write_title(session.pk) is None
+    session.refresh_from_db()
+    assert "Amber" not in session.title
 
 
 def test_a_model_that_fails_leaves_the_first_words(session, owner, scripted):

@@ -161,8 +161,14 @@ def store_rewritten(
 
 
 def store_reinstated(entry: Entry, now: datetime) -> None:
-    """Save a stale entry with its current text, because its sources did not change."""
-    entry.state = EntryStatus.ABSORBED if entry.parent_id else EntryStatus.LIVE
+    """Save a stale entry with its current text, because its sources did not change.
+
+    If it was proposed before its text was withheld, it waits for review again.
+    """
+    if entry.waits_because:
+        entry.state = EntryStatus.PROPOSED
+    else:
+        entry.state = EntryStatus.ABSORBED if entry.parent_id else EntryStatus.LIVE
     entry.withheld = False
     entry.tokens = item_tokens(entry.as_item())
     with history_clock(now):

@@ -253,7 +253,8 @@ class LayerUpdate:
         outside = digest.state in entry_operations.OUTSIDE_LAYERS
         if outside or (digest.revision, digest.sources_hash) != seen:
             raise SourcesChangedError
-        above, reason = digest.parent, None
+        # The current text waits for review again if it was proposed before it was withheld.
+        above, reason = digest.parent, digest.waits_because or None
         if written is not None:
             reason = review_reason(digest, written.digest.text, sources)
             self.set_text(digest, written)

@@ -188,12 +188,14 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
 def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
     """Send `entries` to review, except hidden ones, and withhold the digests above them.
 
-    `entries` must be filtered by project.
+    A withheld entry has no text to review. It is sent to review when it is rewritten. `entries`
+    must be filtered by project.
     """
     locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
     rows = _rows(locked)
-    rows.filter(state=EntryStatus.STALE).update(sources_hash=OUTDATED)
-    rows.update(state=EntryStatus.PROPOSED, waits_because=because, parent=None, pinned=False)
+    rows.filter(state=EntryStatus.STALE, withheld=False).update(sources_hash=OUTDATED)
+    rows.update(waits_because=because, parent=None, pinned=False)
+    rows.filter(withheld=False).update(state=EntryStatus.PROPOSED)
     withhold(_parents_of(locked))
     for entry in locked:
         mark_layers_changed(entry.project_id)
@@ -262,6 +264,9 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     too: its text may still contain the entry's text. If the digest was already rewritten without
     the entry, the next update of the layers makes it visible again without a model call.
 
+    A proposed entry is no longer in review, because there is no text to read. It keeps
+    `waits_because`, and is proposed again with the text of the rewrite.
+
     Revisions are deleted, because they may contain the withheld text. `keep_earlier` is for deleted
     sessions, which can be restored: the entries and the digests that contain them keep their
     revisions. They are shown again at the same time, so their revisions reveal nothing. The
@@ -286,7 +291,7 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
         without_revisions = touched - present if keep_earlier else touched
         EntryRevision.objects.filter(project__in=projects, entry__in=without_revisions).delete()
     rows.update(withheld=True)
-    rows.exclude(state__in=OUTSIDE_LAYERS).update(state=EntryStatus.STALE)
+    rows.exclude(state=EntryStatus.HIDDEN).update(state=EntryStatus.STALE)
     for project_id in projects:
         mark_layers_changed(project_id)
 

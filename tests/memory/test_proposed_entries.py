@@ -7,11 +7,13 @@ from django.db import connection, transaction
 
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import delete_session, restore_session, update_session
 from chat.models import Session
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle, digests
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
+from memory.layers.coverage import read_range
 from memory.models import Entry, EntryStatus, ReviewReason
 from memory.moderation import entry_operations
 from tests.memory.daily_entries import NOW, remember
@@ -87,6 +89,46 @@ def test_an_undecided_proposal_still_waits_after_a_part_of_it_is_forgotten(
     assert rendered_bank(project).text == ""
 
 
+def test_a_proposal_that_loses_a_source_is_rewritten_and_waits_again(session, project, scripted):
+    project.review_memories = True
+    project.save()
+    [post] = post_messages(session, [draft("It is on 3 March.")])
+    scripted.say("- The cutover is on 3 March.")
+    entry = summarise(session.pk, later())
+    project.review_memories = False
+    project.save()
+    edits.delete(post)
+    assert standing(entry) == (EntryStatus.STALE, ReviewReason.PROJECT_RULE)
+    scripted.say("- The cutover is planned.")
+    cycle.run(later())
+    assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.PROJECT_RULE)
+    assert (entry.summary, entry.withheld) == ("- The cutover is planned.", False)
+
+
+def test_a_proposal_waits_again_with_its_text_after_an_undone_deletion(session, scripted):
+    scripted.say(HOSTILE)
+    entry = summarise(session.pk, later())
+    delete_session(session)
+    cycle.run(later())
+    assert standing(entry)[0] == EntryStatus.STALE and entry.withheld
+    restore_session(session.pk)
+    cycle.run(later())
+    assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.INSTRUCTIONS)
+    assert (entry.summary, entry.withheld) == (HOSTILE, False)
+    assert len(scripted.requests) == 1
+
+
+def test_a_withheld_entry_is_not_sent_to_review_without_its_text(session, project):
+    post_messages(session, [draft("It is on 3 March.")])
+    entry = summarise(session.pk, later())
+    edits.delete(session.messages.first())
+    update_session(session, visibility="private")
+    assert standing(entry) == (EntryStatus.STALE, ReviewReason.PRIVATE)
+    cycle.run(later())
+    assert standing(entry) == (EntryStatus.PROPOSED, ReviewReason.PRIVATE)
+    assert "3 March" in entry.summary and not entry.withheld
+
+
 def test_quotes_of_a_private_chat_say_so(session):
     session.visibility = "private"
     session.save()
@@ -160,6 +202,22 @@ def test_an_approved_digest_speaks_for_its_children_and_is_not_written_again(
     digests.update_layers(small.pk, NOW)
     assert {standing(child)[0] for child in children} == {EntryStatus.ABSORBED}
     assert standing(digest)[0] == EntryStatus.LIVE
+    assert len(scripted.requests) == 1
+
+
+def test_a_proposed_digest_waits_again_after_an_undone_deletion(small, owner, scripted):
+    child, _ = (remember(small, owner, f"{LONG}{number}.") for number in range(2))
+    unchanged = read_range(child.session, 0).fingerprint
+    Entry.objects.filter(pk=child.pk).update(sources_hash=unchanged)
+    scripted.default = HOSTILE
+    digests.update_layers(small.pk, NOW)
+    digest = Entry.objects.get(granularity="day")
+    delete_session(child.session)
+    assert standing(digest)[0] == EntryStatus.STALE and digest.withheld
+    restore_session(child.session_id)
+    cycle.run(NOW)
+    assert standing(digest) == (EntryStatus.PROPOSED, ReviewReason.INSTRUCTIONS)
+    assert (digest.summary, digest.withheld) == (HOSTILE, False)
     assert len(scripted.requests) == 1
 
 

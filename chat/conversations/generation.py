@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop as _
 from chat.conversations import admission
 from chat.conversations.lookups import Answer, LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
-from chat.models import Call, CallKind, Message, Status
+from chat.models import Call, CallKind, Message, Session, Status
 from chat.models.messages import UNFINISHED
 from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
@@ -29,6 +29,7 @@ from chat.signals import reply_stored, turn_finished
 from projects.core import token_counting
 from projects.core.database import PreparedObjects, in_thread, server_cursor
 from projects.core.text import storable
+from projects.models import Project
 
 log = logging.getLogger(__name__)
 
@@ -197,16 +198,20 @@ def finalise(
     changes: Mapping[str, object],
     calls: Sequence[Call] = (),
 ) -> bool:
-    """Store the final text and status of `reply`. Return False if it was already final.
+    """Store the final text and status of `reply`. Return False if it was already final or deleted.
 
-    The model calls are booked in either case.
+    The model calls are booked in any case.
     """
-    session = lock_session(reply.session)
+    try:
+        session = lock_session(reply.session)
+    except Session.DoesNotExist:
+        # Forgotten during the reply. If the project was deleted, its calls were deleted too.
+        if Project.objects.filter(pk=reply.project_id).exists():
+            _settle_again(reply, calls)
+        return False
     rows = Message.objects.unfinished().filter(pk=reply.pk)
     if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
-        # Replace the booking of `lost_calls`, which was wrong because the process is alive.
-        Call.objects.filter(project=reply.project_id, pk=reply.pk).delete()
-        booking.settle(calls)
+        _settle_again(reply, calls)
         return False
     booking.settle(calls)
     session.touch(timezone.now())
@@ -221,6 +226,12 @@ def finalise(
     # `robust`: the reply is stored even if a receiver of `turn_finished` fails.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True
+
+
+def _settle_again(reply: Message, calls: Sequence[Call]) -> None:
+    """Book the calls of a reply in place of `lost_calls`, because the process was alive."""
+    Call.objects.filter(project=reply.project_id, pk=reply.pk).delete()
+    booking.settle(calls)
 
 
 _SAVE_CHANGE = """

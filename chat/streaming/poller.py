@@ -47,7 +47,7 @@ _VERSIONS = "SELECT id, version FROM chat_session WHERE id = ANY(%s)"
 _REPLIES = """
     SELECT id, text, status, lookups FROM chat_message WHERE id = ANY(%s) AND deleted_at IS NULL
 """
-_STOPS = "SELECT id FROM chat_message WHERE id = ANY(%s) AND stop_requested"
+_UNSTOPPED = "SELECT id FROM chat_message WHERE id = ANY(%s) AND NOT stop_requested"
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,9 @@ class PollResult:
     """The state of all watched objects.
 
     `versions` are the versions of sessions. `replies` has the stored text, status and lookups of
-    each reply, without deleted replies. `stops` are the replies that a reader has asked to stop.
-    `withdrawn` are grants that are no longer valid.
+    each reply, without deleted replies. `stops` are the replies that a reader has asked to stop,
+    and those whose row was deleted with their chat. `withdrawn` are grants that are no longer
+    valid.
     """
 
     versions: dict[UUID, int] = field(default_factory=dict)
@@ -249,10 +250,11 @@ def query_state(
 ) -> PollResult:
     """Query the database. Takes at most six queries for any number of watched objects."""
     texts = _rows(_REPLIES, replies) if replies else []
+    unstopped = _rows(_UNSTOPPED, stoppable) if stoppable else []
     return PollResult(
         versions=dict(_rows(_VERSIONS, sessions)) if sessions else {},
         replies={pk: (text, status, json.loads(lookups)) for pk, text, status, lookups in texts},
-        stops=frozenset(pk for (pk,) in _rows(_STOPS, stoppable)) if stoppable else frozenset(),
+        stops=frozenset(stoppable).difference(pk for (pk,) in unstopped),
         withdrawn=withdrawn_grants(grants),
     )
 

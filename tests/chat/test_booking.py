@@ -1,5 +1,6 @@
 """Every call of a model is booked: by whom, how many tokens, at which price, with which outcome."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
@@ -13,7 +14,10 @@ from chat.conversations.titles import write_title
 from chat.models import Call, Message, ModelPrice, Session, Status
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
-from projects.models import Token
+from memory.forgetting.service import ForgetScope, forget
+from projects.core.database import in_thread
+from projects.models import Project, Token
+from projects.services import delete_project
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -125,8 +129,35 @@ def test_a_reply_whose_process_died_is_booked_with_its_text_so_far(session, owne
     # If the process was only slow, its own figures replace these.
     finished = Call(project_id=session.project_id, kind="reply", model="m", outcome="answered")
     fresh = Message.objects.select_related("session").get(pk=reply.pk)
-    assert not generation.finalise(fresh, "One two three", Status.COMPLETE, {}, [finished])
+    generation.finalise(fresh, "One two three", Status.COMPLETE, {}, [finished])
     assert [call.outcome for call in Call.objects.all()] == ["answered"]
+
+
+def test_a_reply_whose_chat_is_forgotten_is_stopped_and_booked(session, owner, scripted):
+    permits = scripted.dictate("One two three four five")
+    _message, reply = ask(session, "Count.", owner)
+
+    async def forget_after_two_words() -> None:
+        live = await live_replies.start(reply, Payer(owner.pk))
+        permits.release(2)
+        async with asyncio.timeout(30):
+            while live.text.count(" ") < 1:
+                await live.changed.wait()
+            await in_thread(forget, session.project, ForgetScope(session=session.pk))
+            await live_replies.wait_for_all()
+        assert live.stopped
+
+    async_to_sync(forget_after_two_words)()
+    call = Call.objects.get()
+    assert (call.outcome, call.output_tokens, call.user) == ("cancelled", 2, owner)
+
+
+def test_a_reply_whose_project_is_deleted_ends_without_an_error(session, owner):
+    _message, reply = ask(session, "Count.", owner)
+    call = Call(project_id=session.project_id, kind="reply", model="m", outcome="answered")
+    delete_project(Project.objects.get())
+    assert not generation.finalise(reply, "One two", Status.COMPLETE, {}, [call])
+    assert not Call.objects.exists()
 
 
 def test_an_answer_that_is_not_stored_is_booked_with_its_token(api, owner, project, scripted):

@@ -14,7 +14,8 @@ message_changed = Signal()
 message_edited = Signal()
 # session, messages: the messages that were deleted or hidden.
 messages_deleted = Signal()
-# session, message: the reply that is now final. Before this, nothing is derived from it.
+# session, message: the reply that is now final. Before this, nothing is derived from it. It is sent
+# again, followed by `message_changed`, if an interrupted reply is stored completely after all.
 reply_stored = Signal()
 # message: the reply that is now final. Sent after the commit.
 turn_finished = Signal()

@@ -11,7 +11,7 @@ from itertools import groupby
 from uuid import UUID
 
 from django.db import Error, OperationalError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
@@ -25,7 +25,7 @@ from chat.prompt.types import dump_tool_calls
 from chat.providers import Delta, Failed, Finished, ProviderError, Thought, booking
 from chat.providers.base import ReplyOptions
 from chat.providers.booking import Account, Payer
-from chat.signals import reply_stored, turn_finished
+from chat.signals import message_changed, reply_stored, turn_finished
 from projects.core import token_counting
 from projects.core.database import PreparedObjects, in_thread, server_cursor
 from projects.core.text import storable
@@ -83,8 +83,8 @@ async def stream_reply(
     status = Status.INTERRUPTED
     changes: dict[str, object] = {"error": SERVER_STOPPED}
     account = Account(reply.project_id, CallKind.REPLY, payer, reply.session_id, reply.pk)
-    try:
-        with flushing(reply, chunks):
+    with flushing(reply, chunks):
+        try:
             try:
                 answer = await in_thread(_prepare, reply, options, account)
             finally:
@@ -105,25 +105,25 @@ async def stream_reply(
                     changes |= _completion_fields(event, answer.loop.fallback)
                     status = Status.COMPLETE
                     yield event
-    except ProviderError as error:
-        log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, error.__cause__)
-        status, changes["error"] = Status.FAILED, error.message
-        yield Failed(error)
-    except asyncio.CancelledError:
-        if is_stopped():
-            status, changes["error"] = Status.STOPPED, ""
-        raise
-    except Exception:
-        # Also report unexpected errors to the reader, and never leave the message unfinished.
-        log.exception("reply_failed message=%s", reply.pk)
-        status, changes["error"] = Status.FAILED, INTERNAL_ERROR
-        yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
-    finally:
-        if answer is not None:
-            changes |= {"receipt": answer.loop.receipt(), "model": answer.loop.prompt.model}
-        await asyncio.shield(
-            _finalise_with_retries(reply, "".join(chunks), status, changes, account.calls)
-        )
+        except ProviderError as error:
+            cause = error.__cause__
+            log.warning("reply_failed message=%s reason=%s cause=%r", reply.pk, error, cause)
+            status, changes["error"] = Status.FAILED, error.message
+            yield Failed(error)
+        except asyncio.CancelledError:
+            if is_stopped():
+                status, changes["error"] = Status.STOPPED, ""
+            raise
+        except Exception:
+            # Also report unexpected errors to the reader, and never leave the message unfinished.
+            log.exception("reply_failed message=%s", reply.pk)
+            status, changes["error"] = Status.FAILED, INTERNAL_ERROR
+            yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
+        finally:
+            if answer is not None:
+                changes |= {"receipt": answer.loop.receipt(), "model": answer.loop.prompt.model}
+            text, calls = "".join(chunks), account.calls
+            await asyncio.shield(_finalise_with_retries(reply, text, status, changes, calls))
 
 
 def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
@@ -200,8 +200,10 @@ def finalise(
 ) -> bool:
     """Store the final text and status of `reply`. Return False if it was already final or deleted.
 
-    The model calls are booked in any case.
+    A reply that `sweep_interrupted` finalised while its process had no database is stored again,
+    unless it has changed since. The model calls are booked in any case.
     """
+    final = {"text": text, "tokens": token_counting.count(text), "status": status, **changes}
     try:
         session = lock_session(reply.session)
     except Session.DoesNotExist:
@@ -209,11 +211,15 @@ def finalise(
         if Project.objects.filter(pk=reply.project_id).exists():
             _settle_again(reply, calls)
         return False
-    rows = Message.objects.unfinished().filter(pk=reply.pk)
-    if not rows.update(text=text, tokens=token_counting.count(text), status=status, **changes):
+    rows = Message.objects.filter(pk=reply.pk)
+    is_first = rows.unfinished().update(**final)
+    if is_first:
+        booking.settle(calls)
+    else:
         _settle_again(reply, calls)
-        return False
-    booking.settle(calls)
+        swept = rows.filter(status=Status.INTERRUPTED, error=SERVER_STOPPED, deleted_at=None)
+        if not swept.filter(version=reply.version).update(version=F("version") + 1, **final):
+            return False
     session.touch(timezone.now())
     with server_cursor() as cursor:
         place = [session.version, session.last_activity_at, session.project_id, session.pk]
@@ -223,6 +229,8 @@ def finalise(
         setattr(reply, name, getattr(fresh, name))
     reply.session = session
     reply_stored.send(sender=Message, session=session, message=reply)
+    if not is_first:
+        message_changed.send(sender=Message, session=session, messages=[reply])
     # `robust`: the reply is stored even if a receiver of `turn_finished` fails.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True
@@ -248,7 +256,10 @@ _stored_replies = PreparedObjects(_make_stored_query, UUID, UUID)
 
 @contextmanager
 def flushing(reply: Message, chunks: list[str]) -> Iterator[None]:
-    """Within the block, write the text so far and the heartbeat of `reply` once a second."""
+    """Within the block, write the text so far and the heartbeat of `reply` once a second.
+
+    The block includes the finalisation, which waits for the database if necessary.
+    """
     loop = asyncio.get_running_loop()
     replies = _unfinished.setdefault(loop, {})
     replies[reply.pk] = reply.project_id, chunks

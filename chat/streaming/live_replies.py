@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from chat.conversations import admission, generation
@@ -243,14 +244,26 @@ def sweep_interrupted() -> int:
     """Finalise the replies whose process has ended, with the text stored so far. Return their
     number.
     """
+    return sum(_finalise_silent(reply) for reply in _silent_replies()[:SWEEP_BATCH_SIZE])
+
+
+def _silent_replies() -> QuerySet[Message]:
     # A heartbeat in the future was written before the clock was set back.
     is_silent = Q(heartbeat_at__lt=Now() - HEARTBEAT_TIMEOUT) | Q(
         heartbeat_at__gt=Now() + HEARTBEAT_TIMEOUT
     )
-    replies = Message.objects.unfinished().filter(is_silent)
-    replies = replies.select_related("session__project", "parent")
+    return Message.objects.unfinished().filter(is_silent)
+
+
+@transaction.atomic
+def _finalise_silent(reply: Message) -> bool:
+    """Finalise `reply` as interrupted. Return False if its heartbeats have resumed since."""
+    # Lock the session first, in the same order as writers do, to prevent deadlocks.
+    list(Session.objects.select_for_update().filter(project=reply.project_id, pk=reply.session_id))
+    rows = _silent_replies().select_for_update(of=("self",)).filter(pk=reply.pk)
+    current = rows.select_related("session__project", "parent").first()
+    if current is None:
+        return False
     changes = {"error": generation.SERVER_STOPPED}
-    return sum(
-        generation.finalise(reply, reply.text, Status.INTERRUPTED, changes, lost_calls(reply))
-        for reply in replies[:SWEEP_BATCH_SIZE]
-    )
+    calls = lost_calls(current)
+    return generation.finalise(current, current.text, Status.INTERRUPTED, changes, calls)

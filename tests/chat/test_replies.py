@@ -2,16 +2,21 @@
 
 import asyncio
 import threading
+import time
+from datetime import timedelta
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.db import OperationalError, connection
+from django.db.models.functions import Now
 
-from chat.conversations import generation
+from chat.conversations import edits, generation
 from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Session, Status
 from chat.providers import Delta
+from chat.signals import reply_stored
 from chat.streaming import live_replies
+from memory.forgetting.service import ForgetScope, forget
 from projects.core.database import in_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -186,6 +191,89 @@ def test_the_sweep_ends_replies_whose_process_died(session, owner, scripted):
     reply.refresh_from_db()
     assert (reply.status, reply.text) == (Status.INTERRUPTED, "Half a")
     assert live_replies.sweep_interrupted() == 0
+
+
+def silence(*replies, text: str = "Half a") -> None:
+    """As if the process of `replies` had stored `text` and been silent for a minute since."""
+    a_minute_ago = Now() - timedelta(minutes=1)
+    rows = Message.objects.filter(pk__in=[reply.pk for reply in replies])
+    rows.update(text=text, status=Status.STREAMING, heartbeat_at=a_minute_ago)
+
+
+def test_heartbeats_continue_until_a_reply_is_stored(session, owner, scripted, monkeypatch):
+    monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
+    monkeypatch.setattr(generation, "FINALISE_RETRIES_S", (0,))
+    finalise, swept = generation.finalise, []
+
+    def fail_once(*args) -> bool:
+        if not swept:
+            silence(reply)
+            swept.append(0)
+            raise OperationalError
+        deadline = time.monotonic() + 20
+        while Message.objects.get(pk=reply.pk).text == "Half a" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        monkeypatch.setattr(generation, "finalise", finalise)
+        swept.append(live_replies.sweep_interrupted())
+        return finalise(*args)
+
+    monkeypatch.setattr(generation, "finalise", fail_once)
+    scripted.say("Half a loaf.")
+    _, reply = ask(session, "Hello", owner)
+    say(reply)
+    assert swept == [0, 0]
+    reply.refresh_from_db()
+    assert (reply.status, reply.text) == (Status.COMPLETE, "Half a loaf.")
+
+
+def test_a_reply_that_was_swept_during_an_outage_is_stored_completely(session, owner):
+    _, reply = ask(session, "Hello", owner)
+    silence(reply)
+    assert live_replies.sweep_interrupted() == 1
+    interrupted = Message.objects.get(pk=reply.pk)
+    assert generation.finalise(reply, "Half a loaf.", Status.COMPLETE, {"error": ""})
+    stored = Message.objects.get(pk=reply.pk)
+    assert (stored.status, stored.text, stored.error) == (Status.COMPLETE, "Half a loaf.", "")
+    assert stored.version == interrupted.version + 1
+
+
+@pytest.mark.parametrize("change", ["edited", "deleted", "forgotten"])
+def test_a_swept_reply_that_has_changed_since_stays_so(project, session, owner, change):
+    _, reply = ask(session, "Hello", owner)
+    silence(reply)
+    live_replies.sweep_interrupted()
+    swept = Message.objects.get(pk=reply.pk)
+    if change == "edited":
+        edits.edit(swept, "Half a loaf of bread.", owner)
+    elif change == "deleted":
+        edits.delete(swept)
+    else:
+        forget(project, ForgetScope(message=reply.pk))
+    before = Message.objects.get(pk=reply.pk)
+    assert not generation.finalise(reply, "Half a loaf.", Status.COMPLETE, {"error": ""})
+    after = Message.objects.get(pk=reply.pk)
+    assert (after.text, after.status) == (before.text, before.status)
+
+
+def test_the_sweep_leaves_a_reply_whose_heartbeats_have_resumed(project, session, owner):
+    other = Session.objects.create(project=project, creator=owner)
+    replies = [ask(chat, "Hello", owner)[1] for chat in (session, other)]
+    silence(*replies)
+    resumed = []
+
+    def resume(message, **kwargs) -> None:
+        [reply] = [reply for reply in replies if reply.pk != message.pk]
+        generation.flush([(reply.project_id, reply.pk, "Half a loaf.")])
+        resumed.append(reply)
+
+    reply_stored.connect(resume)
+    try:
+        assert live_replies.sweep_interrupted() == 1
+    finally:
+        reply_stored.disconnect(resume)
+    [reply] = resumed
+    reply.refresh_from_db()
+    assert (reply.status, reply.text) == (Status.STREAMING, "Half a loaf.")
 
 
 def connections_in_use() -> int:

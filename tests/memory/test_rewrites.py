@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chat.conversations import edits
-from chat.conversations.generation import finalise
-from chat.conversations.messages import begin_reply, draft, post_messages
+from chat.conversations.generation import SERVER_STOPPED, finalise
+from chat.conversations.messages import ask, begin_reply, draft, post_messages
 from chat.conversations.sessions import update_session
 from chat.models import Session, Status
 from memory import leases
@@ -137,6 +137,21 @@ def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session,
     content = scripted.requests[-1]["messages"][-1]["content"]
     assert "When is the cutover?" in content
     assert "3 March" not in content
+
+
+def test_a_reply_that_is_stored_completely_after_all_rewrites_its_summary(session, owner, scripted):
+    _, reply = ask(session, "When is the cutover?", owner)
+    finalise(reply, "It is", Status.INTERRUPTED, {"error": SERVER_STOPPED})
+    scripted.say("- The cutover was asked about.")
+    entry = summarise(session.pk, later())
+    finalise(reply, "It is on 3 March.", Status.COMPLETE, {"error": ""})
+    entry.refresh_from_db()
+    assert entry.state == EntryStatus.STALE
+    assert Cursor.objects.get().unsummarised_messages == 0
+    scripted.say("- The cutover is on 3 March.")
+    cycle.run(later())
+    assert Entry.objects.get().summary == "- The cutover is on 3 March."
+    assert "on 3 March" in str(scripted.requests[-1])
 
 
 def test_a_change_while_an_entry_is_rewritten_is_not_lost(summarised_messages, owner, scripted):

@@ -8,6 +8,7 @@ from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from chat.models import ImportedStretch, Message, Role, Session
+from chat.models.messages import UNFINISHED
 from memory.forgetting.facts import find_facts, source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
 from memory.forgetting.trimming import find_trims
@@ -33,9 +34,13 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     all other code.
     """
     deletions = _find(project, scope, set())
+    # Read once, because replies may begin all the time, and the search below would not end.
+    unfinished = unfinished_replies(project) if scope.replies else set()
     replies: set[UUID] = set()
     # Each such reply may itself have been in later prompts, so search again until none is found.
-    while scope.replies and (more := exposed_replies(project, deletions)):
+    while scope.replies and (
+        more := exposed_replies(project, deletions, excerpts_of(project, deletions), unfinished)
+    ):
         replies |= more
         deletions = _find(project, scope, replies)
     return deletions
@@ -321,19 +326,32 @@ def forgotten_files(project: Project, scope: ForgetScope) -> set[UUID]:
     return lock(rows)
 
 
-def exposed_replies(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the replies that would stay although their receipts name a deleted row, because their
-    text may be derived from it. Call this before the deletion.
+def unfinished_replies(project: Project) -> set[UUID]:
+    return pks(Message.objects.filter(project=project, status__in=UNFINISHED))
+
+
+def exposed_replies(
+    project: Project, deletions: DeletionSet, excerpts: set[UUID], unfinished: set[UUID]
+) -> set[UUID]:
+    """Return the replies that stay although their receipts name a deleted row, because their text
+    may be derived from it. `excerpts` are the result of `excerpts_of`.
 
     The text of a message is only in prompts of its own session, unless a model read it with a tool.
-    Entries, facts, blocks and excerpts may be in any prompt of the project.
+    Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an
+    `unfinished` reply is not stored yet. Such a reply counts if its prompt may contain a deleted
+    row.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
-    replies = replies_naming(rows.filter(session__in=deletions.touched), deletions.messages)
-    replies |= replies_naming(rows.exclude(lookups=[]), deletions.messages)
     memories = deletions.changed_entries | deletions.facts | deletions.blocks
-    excerpts = chunks_of(project, deletions) | passages_of(project, deletions)
-    replies |= replies_naming(rows, memories | excerpts)
+    replies: set[UUID] = set()
+    for prompts, ids in (
+        (rows.filter(session__in=deletions.touched), deletions.messages),
+        (rows.exclude(lookups=[]), deletions.messages),
+        (rows, memories | excerpts),
+    ):
+        replies |= replies_naming(prompts, ids)
+        if ids and unfinished:
+            replies |= pks(prompts.filter(pk__in=unfinished))
     deleted = Message.objects.filter(
         project=project, session__in=deletions.sessions, pk__in=replies
     )
@@ -359,6 +377,11 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
         in_ids = f"EXISTS (SELECT FROM {items} WHERE item #>> '{{}}' = ANY (%s))"
         condition = RawSQL(in_ids, [named], BooleanField())
     return pks(rows.filter(condition))
+
+
+def excerpts_of(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the chunks and passages to delete. Call this before the deletion."""
+    return chunks_of(project, deletions) | passages_of(project, deletions)
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,13 @@ from chat.conversations.search import TEXT_VECTOR
 from chat.models import Message, Session, Visibility
 from memory.facts.permissions import facts_for
 from memory.forgetting import tombstones
-from memory.forgetting.closure import exposed_replies, find_deletions, passages_of
+from memory.forgetting.closure import (
+    excerpts_of,
+    exposed_replies,
+    find_deletions,
+    passages_of,
+    unfinished_replies,
+)
 from memory.forgetting.facts import source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope
 from memory.forgetting.stores import STORES
@@ -151,7 +158,7 @@ def _apply(
     deletions = find_deletions(project, scope.requested_by(project, by))
     require_own_texts(project, scope, by)
     phrases = deleted_phrases(project, deletions)
-    replies = exposed_replies(project, deletions)
+    excerpts = excerpts_of(project, deletions)
     kept = kept_sources(project, scope, deletions)
     # For a replay, the tombstones exist already.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
@@ -162,6 +169,11 @@ def _apply(
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     found = find_phrases(project, deletions, phrases, by)
+    replies: set[UUID] = set()
+    if not scope.replies:
+        replies = exposed_replies(project, deletions, excerpts, unfinished_replies(project))
+    elif write_tombstones:
+        transaction.on_commit(partial(_forget_late, project, deletions, excerpts, by, reason))
     receipt = create_receipt(deletions, removed, phrases, replies, found)
     receipt = replace(receipt, kept_sources=sorted(kept)[:MAX_LISTED_IDS])
     act = record_activity(
@@ -181,6 +193,17 @@ def _apply(
     if write_tombstones:
         tombstones.append_to_file(tombstones.records_of(created))
     return replace(receipt, id=act.pk, at=act.at)
+
+
+def _forget_late(
+    project: Project, deletions: DeletionSet, excerpts: set[UUID], by: Any, reason: str
+) -> None:
+    """Forget the replies that began during the transaction that deleted `deletions`. Their prompts
+    may contain text that was deleted with its commit.
+    """
+    unfinished = unfinished_replies(project)
+    for reply in exposed_replies(project, deletions, excerpts, unfinished):
+        forget(project, ForgetScope(message=reply), by, reason)
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:

@@ -9,10 +9,10 @@ from django.db.models import Max, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.prompt import quoting
 from memory.models import ActivityVerb, Block, ModerationReason
 from memory.models.activity import record_activity
 from memory.models.blocks import MAX_BLOCK_CHARS
-from memory.prompt import quoting
 from projects.core import token_counting
 from projects.core.errors import InvalidInputError, StaleVersionError
 from projects.core.text import storable

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from django.utils.translation import gettext_noop as _
 
+from chat.prompt import quoting
 from memory.layers import filling, periods
 from memory.layers.filling import Month, ShownLine, Source
 from memory.layers.ladder import newest_first
 from memory.layers.lines import Line
 from memory.layers.periods import Granularity
-from memory.prompt import quoting
 from projects.core import token_counting
 
 OPENING = (

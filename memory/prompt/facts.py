@@ -10,12 +10,12 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.types import PromptItem, PromptSection, share
 from memory.facts.attribution import attribution, source_subquery
 from memory.layers.bank import SEPARATOR
 from memory.models import Fact, FactSource
-from memory.prompt import quoting
 from memory.prompt.sections import (
     CLOSING,
     eighths,

@@ -8,12 +8,12 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from pydantic import Field
 
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.tools import ToolResult, model_tool
 from chat.prompt.types import PromptItem
 from memory.files import access
 from memory.models import File, FilePassage, FileRevision, SourceType
-from memory.prompt import quoting
 from memory.prompt.files import has_files
 from memory.prompt.sections import CLOSING
 from memory.prompt.tools import DATA_NOTICE, MAX_RESULTS, NOTHING_FOUND, Query, reading_scope

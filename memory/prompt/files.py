@@ -7,11 +7,11 @@ from uuid import UUID
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from chat.models import Role, Visibility
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.types import PromptItem, PromptSection, share
 from memory.files.passages import place
 from memory.models import File, FilePassage, FileRevision, FileState, SourceType
-from memory.prompt import quoting
 from memory.prompt.sections import memory_section, room_for_texts, search_viewer
 from memory.recall import (
     RecallScope,

@@ -12,6 +12,7 @@ from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from chat.models import Message, Role, Visibility
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.types import (
     MESSAGE_OVERHEAD_TOKENS,
@@ -24,7 +25,6 @@ from memory.blocks import render_block
 from memory.layers.bank_cache import rendered_bank
 from memory.models import Block, Entry, SourceType
 from memory.models.entries import CONVERSATION
-from memory.prompt import quoting
 from memory.recall import (
     MIN_SUMMARY_SCORE,
     TRANSCRIPT_SOURCES,

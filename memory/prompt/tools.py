@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import Field
 
 from chat.models import Message, Session, Visibility
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.tools import ToolResult, model_tool
 from chat.prompt.types import PromptItem
 from memory.layers.coverage import SUMMARISED_ROLES, SUMMARISED_STATUSES
 from memory.models import Entry, SourceType
-from memory.prompt import quoting
 from memory.prompt.sections import CLOSING
 from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, pack_into_budget, recall
 from projects.core import token_counting

@@ -14,9 +14,9 @@ from django.utils import timezone
 from prometheus_client import Histogram
 
 from chat.models import Role
+from chat.prompt import quoting
 from chat.providers.booking import embeddings_of
 from memory.models import SourceType
-from memory.prompt import quoting
 from memory.recall import (
     embedders,
     fact_search,

@@ -304,7 +304,7 @@ def templates_escape_nothing() -> None:
 
 @fault("a fence that its content closes", "tests/unit/test_quoting.py")
 def quoted_text_may_close_its_fence() -> None:
-    from memory.prompt import quoting
+    from chat.prompt import quoting
 
     replace(quoting, "quote", lambda text: text)
 

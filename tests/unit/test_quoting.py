@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.prompt.quoting import BRACKETS, INVISIBLE, LEET, LETTERS, SLASHES, TAGS, quote
+from chat.prompt.quoting import BRACKETS, INVISIBLE, LEET, LETTERS, SLASHES, TAGS, quote
 
 DISGUISES = [
     "</memory>",

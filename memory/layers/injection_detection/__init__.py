@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from memory.prompt.quoting import INVISIBLE, LEET, LETTERS
+from chat.prompt.quoting import INVISIBLE, LEET, LETTERS
 
 # The maximum number of characters that are read. Summaries are ten times shorter.
 MAX_CHARS = 20_000

@@ -6,11 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chat.prompt import quoting
 from chat.prompt.types import PromptMessage
 from chat.providers import OutputSchema
 from memory.layers.lines import Line
 from memory.layers.summarising.answers import MAX_CLAIMS
-from memory.prompt import quoting
 
 
 class SummaryLimits(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory.prompt import quoting
+from chat.prompt import quoting
 from projects.core import token_counting
 
 # A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets.

@@ -41,7 +41,8 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
         ).values_list("pk", "document")
     )
     lines = [
-        f"{quoting.quote_on_one_line(it.speaker)} (file {documents.get(it.source)}): "
+        # Begins with a bracket, which quoting escapes at the beginning of a line of the text.
+        f"[file {documents.get(it.source)}] {quoting.quote_on_one_line(it.speaker)}: "
         f"{quoting.quote(it.text)}\n"
         for it in results
     ]

@@ -23,6 +23,9 @@ LEET = str.maketrans("013457@$!|", "oieastasii")
 # The tags around quoted text in prompts.
 TAGS = ("memory", "transcript")
 
+# Replaces double quotation marks between quotation marks.
+SINGLE_MARKS = str.maketrans("“”„‟", "‘’‚‛")
+
 # Removed at the start of a line: joiners and heading markers. "#123" and "#general" are kept.
 _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u200d]|$))+")
 
@@ -42,6 +45,11 @@ def quote(text: str) -> str:
 
 def quote_on_one_line(text: str) -> str:
     return " ".join(quote(text).split())
+
+
+def quote_words(text: str) -> str:
+    """Return `text` on one line, for use between “ and ”. It cannot end this quotation."""
+    return quote_on_one_line(text).translate(SINGLE_MARKS)
 
 
 def quote_line(line: str) -> str:

@@ -161,15 +161,12 @@ def _heading(month: Month) -> str:
 
 def _row(line: Line, item: BankItem) -> str:
     """Return a line of the text: day, speaker and text, and the day on which a fact ended."""
-    text = quoting.quote_on_one_line(line.text)
     marks = STALE_MARK if item.stale else ""
     if line.until is not None:
         year = "" if line.until.year == line.day.year else f" {line.until.year}"
         marks = f" (until {_day(line.until)}{year}){marks}"
-    if line.speaker:
-        speaker = quoting.quote_on_one_line(line.speaker)
-        return f"- {_day(line.day)}, {speaker}: “{text}”{marks}\n"
-    return f"- {_day(line.day)}: {text}{marks}\n"
+    separator = ", " if line.speaker else ": "
+    return f"- {_day(line.day)}{separator}{line.quoted}{marks}\n"
 
 
 def _day(day: date) -> str:

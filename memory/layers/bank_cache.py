@@ -21,7 +21,7 @@ from projects.models import Project
 # The rendered text depends on these columns of the entries.
 FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility", "session__title")
 # Part of the fingerprint. Changing it makes all stored banks of an older format invalid.
-FORMAT = "places of lines"
+FORMAT = "single quotation marks"
 STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
 
 

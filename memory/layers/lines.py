@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from chat.prompt import quoting
+
 # The mark of a list or of a heading at the start of a line.
 _MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # The text between the speaker and the quoted words, and the text after them.
@@ -62,6 +64,11 @@ class Line:
     def shown(self) -> str:
         """Return the words of the line, and the speaker if it is a quotation."""
         return f"{self.speaker}{_OPENING}{self.text}{_CLOSING}" if self.speaker else self.text
+
+    @property
+    def quoted(self) -> str:
+        """Return `shown` for a prompt: on one line, and the words cannot end the quotation."""
+        return _quote_line(self.speaker, self.text)
 
 
 def to_json(lines: Iterable[Line]) -> list[dict[str, Any]]:
@@ -113,6 +120,19 @@ def from_text(text: str, day: date) -> list[Line]:
         Line(words, day, speaker, score=rank_score(place))
         for place, (speaker, words) in enumerate(map(_split_quotation, bullets))
     ]
+
+
+def quote_text(text: str) -> str:
+    """Return the text of an entry for a prompt. Its quotations are quoted as in `Line.quoted`."""
+    rows = map(_split_quotation, quoting.quote(text).splitlines())
+    return "\n".join(_quote_line(speaker, words) for speaker, words in rows)
+
+
+def _quote_line(speaker: str, words: str) -> str:
+    if not speaker:
+        return quoting.quote_on_one_line(words)
+    speaker, words = quoting.quote_words(speaker), quoting.quote_words(words)
+    return f"{speaker}{_OPENING}{words}{_CLOSING}"
 
 
 def _split_quotation(bullet: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from chat.prompt.types import (
 )
 from memory.blocks import render_block
 from memory.layers.bank_cache import rendered_bank
+from memory.layers.lines import quote_text
 from memory.models import Block, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import (
@@ -248,7 +249,7 @@ def gists(turn: Turn) -> PromptSection | None:
         rows, key=lambda row: min(ranks.get(row.pk, last), ranks.get(row.session_id, last))
     )
     texts = [
-        f"[{quoting.quote_on_one_line(entry.label)}]\n{quoting.quote(entry.summary)}\n"
+        f"[{quoting.quote_on_one_line(entry.label)}]\n{quote_text(entry.summary)}\n"
         for entry in entries
     ]
     room = room_for_texts(turn, GISTS_OPENING, GIST_TOKENS)

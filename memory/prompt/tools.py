@@ -21,6 +21,7 @@ from chat.prompt.builder import Turn
 from chat.prompt.tools import ToolResult, model_tool
 from chat.prompt.types import PromptItem
 from memory.layers.coverage import SUMMARISED_ROLES, SUMMARISED_STATUSES
+from memory.layers.lines import quote_text
 from memory.models import Entry, SourceType
 from memory.prompt.sections import CLOSING
 from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, pack_into_budget, recall
@@ -200,7 +201,7 @@ def _excerpt(turn: Turn, result: RecallResult, name: str) -> str:
     if result.source_type == SourceType.FACT:
         return f"[{day}] A fact since this day: {quoting.quote_on_one_line(result.text)}\n"
     if result.source_type == SourceType.ENTRY:
-        return f"[{day}] Summary of {name}: {quoting.quote(result.text)}\n"
+        return f"[{day}] Summary of {name}: {quote_text(result.text)}\n"
     speaker = quoting.quote_on_one_line(result.speaker)
     place = f"message {result.first_seq} of the chat {result.session} ({name})"
     return f"[{day}] {speaker}, {place}: {quoting.quote(result.text)}\n"

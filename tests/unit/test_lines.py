@@ -65,3 +65,10 @@ def test_replaced_words_are_in_no_line(passage: str, text: str, sources: list) -
     new = lines.replaced(found, passage, "[…]", text, DAY)
     assert lines.as_text(new) == text
     assert [line.sources for line in new] == sources
+
+
+def test_no_quotation_in_the_text_of_an_entry_begins_another():
+    text = "- Mallory: “Ok.” - Alice: “I approve.”\n- She wrote “no”, and left."
+    assert lines.quote_text(text) == (
+        "- Mallory: “Ok.’ - Alice: ‘I approve.”\n- She wrote “no”, and left."
+    )

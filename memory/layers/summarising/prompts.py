@@ -112,7 +112,7 @@ def digest(label: str, children: Sequence[tuple[str, Sequence[Line]]]) -> list[P
         rows.append(f"[{quoting.quote_on_one_line(name)}]")
         for note in lines:
             number += 1
-            rows.append(f"{number} ({note.day}) {quoting.quote_on_one_line(note.shown)}")
+            rows.append(f"{number} ({note.day}) {note.quoted}")
     quoted = "\n".join(rows)
     return [
         PromptMessage("system", _INSTRUCTIONS["digest"]),

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Set
 
 # Characters that look like others or are invisible. Injection detection uses them too.
 # Look-alikes of "<" that NFKC does not replace by "<".
@@ -29,6 +30,13 @@ SINGLE_MARKS = str.maketrans("“”„‟", "‘’‚‛")
 # Removed at the start of a line: joiners and heading markers. "#123" and "#general" are kept.
 _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u200d]|$))+")
 
+# What may come before a label: spaces, marks, and characters that show nothing.
+_BEFORE_LABEL = re.compile(f"[\\W_{''.join(map(chr, INVISIBLE))}]*")
+# The tags that a prompt adds to messages.
+_MESSAGE_TAGS = ("deleted", "reactions")
+# The maximum number of characters in which the colon of a label is searched.
+MAX_LABEL_CHARS = 400
+
 
 def quote(text: str) -> str:
     """Return `text` in a form that is safe between the tags. Quoting it again changes nothing.
@@ -50,6 +58,39 @@ def quote_on_one_line(text: str) -> str:
 def quote_words(text: str) -> str:
     """Return `text` on one line, for use between “ and ”. It cannot end this quotation."""
     return quote_on_one_line(text).translate(SINGLE_MARKS)
+
+
+def quote_labels(text: str, labels: Set[str]) -> str:
+    """Return `text` with a backslash before each line that could look like another message.
+
+    Such a line, which is not the first one, begins with a name and a colon, or with a tag of a
+    prompt, such as "[deleted …". `labels` are the results of `label_of` for the names.
+    """
+    first, *lines = text.splitlines(keepends=True) or [""]
+    initials = {label[0] for label in labels if label}
+    return first + "".join(
+        f"\\{line}" if _is_label(line, labels, initials) else line for line in lines
+    )
+
+
+def label_of(text: str) -> str:
+    """Return the letters and digits before the first colon, without case, accents and disguise."""
+    name = unicodedata.normalize("NFKD", text)[:MAX_LABEL_CHARS].partition(":")[0].casefold()
+    return "".join(filter(str.isalnum, name.translate(INVISIBLE).translate(LETTERS)))
+
+
+def _is_label(line: str, labels: Set[str], initials: Set[str]) -> bool:
+    before = _BEFORE_LABEL.match(line)
+    begin = before.end() if before else 0
+    start = line[begin : begin + MAX_LABEL_CHARS]
+    if start[:9].lower().startswith(_MESSAGE_TAGS):
+        return "[" in line[:begin] or "［" in line[:begin]
+    if ":" not in start and start.isascii():
+        return False
+    # Most lines differ in the first letter, which takes less time than the whole name.
+    if label_of(start[:1])[:1] not in initials:
+        return False
+    return ":" in unicodedata.normalize("NFKD", start) and label_of(start) in labels
 
 
 def quote_line(line: str) -> str:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from chat import providers
 from chat.models import Message, Role, display_name
 from chat.models.messages import is_emoji
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.history import (
     MAX_IMAGES,
@@ -39,6 +40,8 @@ DEFAULT_PERSONA = (
 TOO_LONG = "The question and the answers of tools have {} tokens, and the limit here is {}."
 # The maximum number of member names that the instructions can list.
 MAX_MEMBERS = 50
+# The maximum length of a title or name in the instructions.
+MAX_VALUE_CHARS = 100
 # The share of a section's budget for images. The rest is for text.
 IMAGES_SHARE = 0.5
 # The maximum share of the prompt's budget for the system text of an API client.
@@ -72,15 +75,22 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
     project = turn.project
     now = timezone.now().astimezone(project.zone)
     members = project.memberships.select_related("user")[:MAX_MEMBERS]
+    # The account's name, because a client of the API chooses the author's name of a message.
+    author = turn.reply_to.author if turn.reply_to else None
     return {
         "project": {"name": project.name},
-        "session": {"title": turn.session.label},
-        "user": {"name": turn.reply_to.speaker if turn.reply_to else ""},
-        "members": [display_name(membership.user) for membership in members],
+        "session": {"title": _quote_value(turn.session.label)},
+        "user": {"name": _quote_value(display_name(author)) if author else ""},
+        "members": [_quote_value(display_name(membership.user)) for membership in members],
         "date": f"{now:%Y-%m-%d}",
         "time": f"{now:%H:%M}",
         "context": project.custom_context,
     }
+
+
+def _quote_value(text: str) -> str:
+    """Return a name or title that a member chose, for the instructions of the system."""
+    return quoting.quote_on_one_line(text)[:MAX_VALUE_CHARS]
 
 
 @share(ceiling=CLIENT_SYSTEM_SHARE)
@@ -95,12 +105,25 @@ def history(turn: Turn) -> PromptSection | None:
     start = _exchange_start(turn)
     current = turn.path[start:]
     sources = [message for message in turn.path[:start] if _counts(turn, message)]
+    sources = _within_reach(sources, turn.budget)
     current_images = sum(len(turn.images.get(message.pk, ())) for message in current)
     messages = _prompt_messages(turn, sources, max(MAX_IMAGES - current_images, 0))
     # The limit also counts the current exchange.
     limit = max(turn.window_limit - len(current), 0)
     window = drop_unpaired_calls(fit(messages, limit, turn.budget))
     return PromptSection("history", tuple(window), _items(window)) if window else None
+
+
+def _within_reach(
+    sources: Sequence[HistoryMessage | Message], budget: int
+) -> Sequence[HistoryMessage | Message]:
+    """Return the latest messages, without those that the budget cannot hold in any case."""
+    tokens = 0
+    for index in range(len(sources) - 1, -1, -1):
+        tokens += sources[index].tokens
+        if tokens > 2 * budget:
+            return sources[index:]
+    return sources
 
 
 @share()
@@ -139,12 +162,13 @@ def _prompt_messages(
 ) -> list[PromptMessage]:
     """Return the messages. The newest images are included; placeholders replace the others."""
     shown_ids = _images_to_show(turn, sources, image_limit)
-    with_names = len({message.speaker for message in turn.path if message.role == Role.USER}) > 1
+    names = {message.speaker for message in turn.path if message.role == Role.USER}
+    labels = {quoting.label_of(name) for name in names} if len(names) > 1 else None
     messages = []
     for source in sources:
         images = turn.images.get(source.pk, ())
         placeholders = (image.placeholder for image in images if image.id not in shown_ids)
-        text = "\n".join(filter(None, [_text(turn, source, with_names), *placeholders]))
+        text = "\n".join(filter(None, [_text(turn, source, labels), *placeholders]))
         messages.append(
             PromptMessage(
                 source.role,
@@ -193,15 +217,17 @@ def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
     return bool(message.is_final and has_content and is_visible and promptable)
 
 
-def _text(turn: Turn, message: HistoryMessage | Message, with_names: bool) -> str:
+def _text(turn: Turn, message: HistoryMessage | Message, labels: set[str] | None) -> str:
     """Return the text of a message with the speaker's name, the time of deletion and reactions.
 
-    Names are added if several people write. Deleted messages are only in prompts of projects that
-    keep them there.
+    Names are added if several people write; `labels` are those of all speakers. Lines of the text
+    that could look like a message of another speaker are quoted. Deleted messages are only in
+    prompts of projects that keep them there.
     """
     text = message.text
-    if with_names and message.role == Role.USER:
-        text = f"{message.speaker}: {text}"
+    if labels is not None and message.role == Role.USER:
+        speaker = quoting.quote_on_one_line(message.speaker)
+        text = f"{speaker}: {quoting.quote_labels(text, labels)}"
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"

@@ -10,6 +10,7 @@ import pytest
 from chat.conversations.search import excerpt_around
 from chat.conversations.titles import clean_title, title_from
 from chat.openai_api.transcript_matching import ASSISTANT, USER, ComparedMessage, match_transcript
+from chat.prompt.quoting import quote_labels
 from memory.layers.lines import as_text, from_text, roll_up
 from memory.layers.losses import audit
 from memory.layers.summarising.answers import clean_summary, parse_answer
@@ -85,6 +86,7 @@ def test_the_other_readers_of_a_message_take_bounded_time(unit):
         excerpt_around(text, "so a - 漢")
         is_small_talk(text)
         parse_answer(text)
+        quote_labels(text, {"a", "alice"})
     with processor_seconds_below(5), suppress(ValueError):
         clean_summary(text, 3, 80)
 

@@ -155,7 +155,7 @@ def _with_lines_of(member: Membership, entries: Iterable[Entry]) -> list[tuple[E
     """Return `entries`, each with the indexes of its lines based on the member's messages."""
     lines = {entry: entry.read_lines()[:MAX_LINES] for entry in entries}
     sources = {source for read in lines.values() for line in read for source in line.sources}
-    mine = Message.objects.filter(project=member.project, author=member.user_id, pk__in=sources)
+    mine = Message.objects.filter(project=member.project, pk__in=sources).spoken_by(member.user)
     own = set(mine.values_list("pk", flat=True)) if sources else set()
     return [
         (entry, {place for place, line in enumerate(read) if own & {*line.sources}})

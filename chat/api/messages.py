@@ -123,16 +123,14 @@ class MessageListView(generics.ListAPIView):
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Store a message without a reply. If `author` is empty, `user` becomes the author of messages
-    with the role user.
+    """Store a message without a reply. `user` recorded it, in the name of `author` if it is given.
+
+    Forgetting all text of `user` includes it.
     """
     fields.pop("reply")
-    own = not author and fields.get("role", Role.USER) == Role.USER
     # Without images, the transaction of `post_message` is enough.
     with transaction.atomic() if images else nullcontext():
-        message = messages.post_message(
-            session, content, author=user if own else None, author_name=author, **fields
-        )
+        message = messages.post_message(session, content, author=user, author_name=author, **fields)
         claim_uploads(message, images, user)
     return message
 

@@ -156,6 +156,9 @@ class MessageSerializer(serializers.ModelSerializer):
     """
 
     author = serializers.CharField(source="speaker", read_only=True)
+    recorded_by = serializers.SerializerMethodField(
+        help_text="The username of the account that recorded the message in the name of `author`."
+    )
     content = serializers.SerializerMethodField()
     tool_calls = serializers.SerializerMethodField(help_text="The tool calls of a reply.")
     lookups = serializers.SerializerMethodField(
@@ -177,6 +180,7 @@ class MessageSerializer(serializers.ModelSerializer):
             "parent",
             "role",
             "author",
+            "recorded_by",
             "content",
             "tool_calls",
             "tool_call_id",
@@ -202,6 +206,9 @@ class MessageSerializer(serializers.ModelSerializer):
     def get_fields(self) -> dict[str, serializers.Field]:
         # Shallow copies, because a deep copy builds each field again. Binding only sets attributes.
         return {name: copy(field) for name, field in _fields().items()}
+
+    def get_recorded_by(self, message: Message) -> str | None:
+        return message.recorded_by or None
 
     def get_content(self, message: Message) -> str:
         return message.text if message.deleted_at is None else ""

@@ -16,7 +16,7 @@ from typing import Any
 
 from chat.attachments.images import EncodedImage, sign
 from chat.exporters.messages import iter_messages
-from chat.models import Attachment, Message, Session
+from chat.models import Attachment, Message, Role, Session
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +66,16 @@ def _session_fields(session: Session) -> dict[str, Any]:
 
 
 def _message_fields(message: Message) -> dict[str, Any]:
-    author = message.author_name or (message.author.get_username() if message.author else "")
+    author = message.author_name
+    if not author and message.author and message.role != Role.ASSISTANT:
+        author = message.author.get_username()
     deleted = message.deleted_at is not None
     return {
         "id": str(message.pk),
         "parent": str(message.parent_id) if message.parent_id else None,
         **{name: getattr(message, name) for name in MESSAGE_COLUMNS},
         "author": author,
+        "recorded_by": message.recorded_by or None,
         "content": "" if deleted else message.text,
         "tool_calls": [] if deleted else message.tool_calls,
         "lookups": [] if deleted else message.lookups,

@@ -23,7 +23,10 @@ def render(session: Session) -> Iterator[str]:
     if session.tags:
         yield f"\nTags: {', '.join(session.tags)}\n"
     for message in iter_active_path(session):
-        heading = f"{_one_line(message.speaker)} · {_time(message.created_at, session)}"
+        heading = _one_line(message.speaker)
+        if message.recorded_by:
+            heading += f" · recorded by {message.recorded_by}"
+        heading += f" · {_time(message.created_at, session)}"
         yield f"\n## {heading}\n\n{_body(message, session)}\n"
 
 

@@ -102,6 +102,11 @@ class MessageQuerySet(models.QuerySet["Message"]):
         """Return the replies that are in progress or whose process has died."""
         return self.filter(status__in=UNFINISHED)
 
+    def spoken_by(self, user) -> "MessageQuerySet":
+        """Return the user's own messages, without those recorded in another name."""
+        own = self.filter(author=user, author_name__in=("", user.get_username()))
+        return own.exclude(role=Role.ASSISTANT)
+
     def after(self, seq: int) -> "MessageQuerySet":
         return self.filter(seq__gt=seq).order_by("seq")
 
@@ -287,9 +292,18 @@ class Message(ProjectScopedModel):
         """The author's name in pages, prompts and transcripts."""
         if self.author_name:
             return self.author_name
-        if self.author is not None:
-            return display_name(self.author)
-        return "Assistant" if self.role == Role.ASSISTANT else "Someone"
+        if self.role == Role.ASSISTANT:
+            return "Assistant"
+        return display_name(self.author) if self.author is not None else "Someone"
+
+    @property
+    def recorded_by(self) -> str:
+        """The username of the account that recorded the message in another name, or ""."""
+        if self.author is None:
+            return ""
+        username = self.author.get_username()
+        own = self.author_name in ("", username, display_name(self.author))
+        return "" if own and self.role != Role.ASSISTANT else username
 
 
 def display_name(user) -> str:

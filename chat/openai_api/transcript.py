@@ -65,11 +65,11 @@ def parse_transcript(messages: Sequence[Any]) -> Transcript:
 
 
 def draft_message(message: TranscriptMessage, user, **fields) -> Message:
-    """Return `message` as an unsaved message, of `user` or of the assistant."""
+    """Return `message` as an unsaved message that `user` recorded, also one of an assistant."""
     return draft(
         message.text,
         role=message.role,
-        author=None if message.role == Role.ASSISTANT else user,
+        author=user,
         author_name=message.name,
         tool_calls=dump_tool_calls(message.calls),
         tool_call_id=message.tool_call_id,

@@ -105,9 +105,10 @@ def speaker_name(
     last_name: str | None,
 ) -> str:
     """Return `Message.speaker` from columns. Without an author, the last three are None."""
+    if role == Role.ASSISTANT:
+        return author_name or "Assistant"
     full_name = f"{first_name or ''} {last_name or ''}".strip()
-    anonymous = "Assistant" if role == Role.ASSISTANT else "Someone"
-    return author_name or full_name or username or anonymous
+    return author_name or full_name or username or "Someone"
 
 
 class HistoryMessage(NamedTuple):

@@ -66,8 +66,9 @@ def ground_claims(
 ) -> list[ExtractedFact]:
     """Return the claims that `messages` support. Claims cite messages by their number, from 1.
 
-    A personal fact is about the author of the cited message. If the author has no account, the fact
-    becomes a fact of the project. Personal facts about the assistant are dropped.
+    A personal fact is about the author of the cited message. If the author has no account, or the
+    message was recorded in another name, the fact becomes a fact of the project. Personal facts
+    about the assistant are dropped.
     """
     facts = (_ground(claim, messages, project) for claim in claims)
     return list({(fact.statement, fact.message.pk): fact for fact in facts if fact}.values())
@@ -93,7 +94,7 @@ def _ground(
         object=claim.object,
         valid_from=_valid_from(claim.since, message.created_at, material, project),
         confidence=claim.confidence,
-        user_id=message.author_id if claim.personal else None,
+        user_id=message.author_id if claim.personal and not message.recorded_by else None,
     ).normalized()
     is_complete = statement.subject and statement.predicate and statement.object
     return ExtractedFact(statement, message) if is_complete else None

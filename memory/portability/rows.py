@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, Model
 
 from chat.importers.base import ImportRejectedError
-from chat.models import Message, Status
+from chat.models import Message, Role, Status
 from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_lookups, load_tool_calls
 from memory.layers import lines
@@ -146,7 +146,7 @@ def parse_value(column: Field, value: Any, position: str) -> Any:
 
 def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
     """Keep the author's name if the author is unknown here. Convert the ids in the receipt."""
-    if message.author is None and not message.author_name:
+    if message.author is None and not message.author_name and message.role != Role.ASSISTANT:
         message.author_name = storable(str(row.get("author") or ""))[:MAX_NAME_CHARS]
     if message.status not in FINAL:
         message.status = Status.INTERRUPTED

@@ -109,7 +109,9 @@ class _Buffer:
 
     def has_speaker_of(self, message: Message) -> bool:
         last = self.messages[-1]
-        return (last.role, last.speaker) == (message.role, message.speaker)
+        # The author of a chunk decides who may quote it, so two accounts never share one.
+        known = (last.role, last.author_id, last.speaker)
+        return known == (message.role, message.author_id, message.speaker)
 
     def flush(self) -> Iterator[TurnChunk]:
         if self.messages:

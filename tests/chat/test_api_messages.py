@@ -86,7 +86,11 @@ def test_a_program_records_messages_from_elsewhere(api, owner, url):
     assert (first["author"], first["created_at"]) == ("Caroline", "2023-05-08T13:56:00Z")
     assert (second["author"], second["role"]) == ("Assistant", "assistant")
     assert second["parent"] == first["id"]
-    assert not Message.objects.exclude(author=None).exists()
+    assert (first["recorded_by"], second["recorded_by"]) == ("olive", "olive")
+    for fields in ({}, {"author": "olive"}):
+        body = {"content": "Mine", "reply": False} | fields
+        answer = client.post(url, body, format="json").json()["message"]
+        assert (answer["author"], answer["recorded_by"]) == ("olive", None)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,17 @@ def test_markdown_reads_as_the_page_does(talk):
 
 
 @pytest.mark.django_db
+def test_exports_show_who_recorded_a_message_in_another_name(session, editor, owner):
+    post_message(session, "Recorded.", author=editor, author_name="Ana", created_at=NOON)
+    post_message(session, "Reply.", author=editor, role="assistant", created_at=NOON)
+    text = exported(session, "markdown").decode()
+    assert "## Ana · recorded by edgar · 2025-03-03 12:00 UTC" in text
+    assert "## Assistant · recorded by edgar · 2025-03-03 12:00 UTC" in text
+    fields = json.loads(exported(session))["messages"]
+    assert [(it["author"], it["recorded_by"]) for it in fields] == [("Ana", "edgar"), ("", "edgar")]
+
+
+@pytest.mark.django_db
 def test_markdown_lists_the_tags(session):
     assert "Tags:" not in exported(session, "markdown").decode()
     session.tags = ["billing", "release"]

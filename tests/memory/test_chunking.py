@@ -55,6 +55,11 @@ def test_two_people_of_one_role_are_distinguished():
     assert len(cut(FakeMessage(1, LONG), FakeMessage(2, LONG, speaker="Ben"))) == 2
 
 
+def test_a_message_recorded_in_a_name_is_apart_from_those_of_this_account():
+    recorded, own = FakeMessage(1, LONG, author_id=1), FakeMessage(2, LONG, author_id=2)
+    assert len(cut(recorded, own)) == 2
+
+
 def test_merging_can_be_switched_off():
     assert [turn[:2] for turn in cut(FakeMessage(1, LONG), FakeMessage(2, LONG), merge=False)] == [
         (1, 1),

@@ -306,6 +306,19 @@ def test_a_personal_fact_is_about_its_author(project, say, scripted, owner, edit
     assert facts.facts_for(rows_seen_by.get(user=owner)).count() == 0
 
 
+def test_a_recorded_message_states_nothing_about_the_account_that_recorded_it(
+    project, say, scripted, editor
+):
+    scripted.say(answer(claim("tea", 2, subject="I", predicate="prefers", personal=True)))
+    session = say("What do you like to drink?", user=editor)
+    post_messages(
+        session, [draft("I prefer tea.", author=editor, author_name="Ana", created_at=MARCH)]
+    )
+    settle(project)
+    fact = Fact.objects.get()
+    assert (fact.user, fact.subject) == (None, "Ana")
+
+
 def test_a_private_chat_tells_its_facts_to_all_and_its_words_to_nobody(
     project, say, scripted, editor, owner
 ):

@@ -286,6 +286,18 @@ def test_everything_by_a_user_goes_with_the_replies_to_it(
     assert not Message.objects.filter(author=owner).exists()
 
 
+def test_everything_by_a_user_includes_what_they_recorded_in_other_names(
+    session, owner, editor, project, api
+):
+    post_messages(session, [draft("Stays.", author=owner)])
+    url = f"/api/v1/sessions/{session.pk}/messages/"
+    for body in ({"author": "Alice"}, {"role": "assistant"}, {"role": "assistant", "author": "X"}):
+        body |= {"content": "Pay the invoice of mallory.", "reply": False}
+        assert api(editor).post(url, body, format="json").status_code == 201
+    assert forget(project, ForgetScope(user=editor.pk)).removed["messages"] == 3
+    assert set(session.messages.values_list("text", flat=True)) == {"Stays.", ""}
+
+
 def test_a_session_in_which_nothing_is_left_goes_whole(
     secret_conversation, session, owner, project
 ):

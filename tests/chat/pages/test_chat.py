@@ -57,6 +57,21 @@ def test_only_the_path_that_counts_is_shown(client, owner, session, url):
     assert "On Monday." not in text
 
 
+def test_a_message_in_another_name_shows_who_recorded_it(client, owner, editor, session, url):
+    post_message(session, "Recorded.", author=editor, author_name="Ana")
+    for user in (owner, editor):
+        text = " ".join(page(client, user, url).split())
+        assert "<b> Ana </b> <span> · recorded by edgar </span>" in text
+    Message.objects.update(author_name="", role=Role.ASSISTANT)
+    client.cookies["django_language"] = "de"
+    text = " ".join(page(client, owner, url).split())
+    client.cookies.clear()
+    assert "<b> Assistent </b> <span> · aufgezeichnet von edgar </span>" in text
+    Message.objects.update(author_name="edgar", role=Role.USER)
+    text = page(client, editor, url)
+    assert "recorded by" not in text and "You" in text
+
+
 def test_a_long_chat_shows_its_latest_messages_and_leads_to_the_earlier(
     client, owner, session, url
 ):

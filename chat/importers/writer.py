@@ -27,6 +27,7 @@ from chat.models import (
     Reaction,
     Role,
     Session,
+    SessionStatus,
     Visibility,
 )
 from chat.models.messages import is_emoji
@@ -34,6 +35,8 @@ from chat.prompt.types import dump_tool_calls
 from chat.signals import import_planned
 from projects.core.text import storable
 from projects.models import Project
+
+PRIVATE = "is private to another member"
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,15 @@ class ImportWriter:
         written = []
         for conversation in batch:
             session = sessions[_source_key(format, conversation)]
-            if session.visibility == Visibility.PRIVATE and session.creator_id != self.owner.pk:
+            reason = self._reason_against(session)
+            keys = {source_key_for(message.key) for message in conversation.messages}
+            if reason == PRIVATE or (reason and keys - known[session.pk].keys()):
                 # The error contains no title, because it is not deleted when the chat is forgotten.
-                start = f"{session.created_at:%Y-%m-%d %H:%M}"
-                result.errors.append(f"The chat of {start} is private to another member.")
+                result.errors.append(f"The chat of {session.created_at:%Y-%m-%d %H:%M} {reason}.")
+                continue
+            if reason:
+                result.sessions += 1
+                result.skipped += len(conversation.messages)
                 continue
             new = self._add(session, conversation, known[session.pk])
             result.sessions += 1
@@ -99,6 +107,23 @@ class ImportWriter:
             written.append(WrittenSession(conversation, session, new, known[session.pk]))
         self._record_stretches(written)
         return written
+
+    def _reason_against(self, session: Session) -> str:
+        """Return why `owner` may not add messages to the session, or "".
+
+        A file can contain the id of any session. The rules are those of the API. In addition,
+        importers may continue their own closed chats, because they may open them again.
+        """
+        is_own = session.creator_id == self.owner.pk
+        if session.visibility == Visibility.PRIVATE and not is_own:
+            return PRIVATE
+        if session.deleted_at is not None:
+            return "was deleted"
+        if session.is_notes and not is_own:
+            return "has the notes of another member"
+        if session.status == SessionStatus.CLOSED and not is_own:
+            return "is closed"
+        return ""
 
     def _record_stretches(self, written: Sequence[WrittenSession]) -> None:
         """Record the messages that this import added, so that they can be forgotten together."""

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from chat import exporters
 from chat.conversations.messages import PresetPlaces, draft, post_message, post_messages
 from chat.importers import ImportRejectedError, import_file
-from chat.models import FINAL, Message, Role, Session, SessionStatus, Status, Visibility
+from chat.models import (
+    FINAL,
+    Message,
+    Role,
+    Session,
+    SessionKind,
+    SessionStatus,
+    Status,
+    Visibility,
+)
 from projects.models import Membership, Project
 from projects.services import create_project
 
@@ -203,6 +212,39 @@ def test_a_private_chat_of_somebody_else_gets_nothing(talk, editor):
     written = exported(talk).replace(b"Sure?", b"Sure!")
     result = import_file(talk.project, editor, "chat.json", io.BytesIO(written))
     assert (result.imported, result.refused) == (0, 1)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"status": SessionStatus.CLOSED}, "is closed"),
+        ({"kind": SessionKind.NOTES}, "has the notes of another member"),
+        ({"deleted_at": NOON}, "was deleted"),
+    ],
+)
+def test_a_chat_that_the_importer_may_not_post_to_gets_nothing(talk, editor, fields, reason):
+    Session.objects.update(**fields)
+    written = exported(talk)
+    again = import_file(talk.project, editor, "chat.json", io.BytesIO(written))
+    assert (again.imported, again.skipped, again.errors) == (0, 4, [])
+    added = json.loads(written)
+    added["messages"].append(added["messages"][0] | {"id": "another"})
+    forged = json.dumps(added).encode()
+    result = import_file(talk.project, editor, "chat.json", io.BytesIO(forged))
+    assert (result.imported, result.refused) == (0, 1)
+    assert result.errors == [f"The chat of 2025-03-03 12:00 {reason}."]
+    assert talk.messages.count() == 4
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("fields", [{"status": SessionStatus.CLOSED}, {"kind": SessionKind.NOTES}])
+def test_importers_continue_their_own_chats(talk, owner, fields):
+    Session.objects.update(**fields)
+    added = json.loads(exported(talk))
+    added["messages"].append(added["messages"][0] | {"id": "another"})
+    result = import_file(talk.project, owner, "chat.json", io.BytesIO(json.dumps(added).encode()))
+    assert (result.imported, result.skipped, result.errors) == (1, 4, [])
 
 
 @pytest.mark.django_db

@@ -180,6 +180,7 @@ def test_a_conversation_that_began_elsewhere_comes_with_its_history(
     messages = strata.messages(session)
     assert [message["remembered"] for message in messages][:4] == [False, False, True, True]
     assert messages[2]["author"] == "admin"
+    assert [message["recorded_by"] for message in messages[1:4:2]] == ["admin", None]
 
 
 def test_forgotten_messages_do_not_come_back_from_a_program(strata, slug, say, user, assistant):

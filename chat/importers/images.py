@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from chat.attachments import MAX_IMAGES_PER_MESSAGE, TOO_MANY_IMAGES, images, store_image
 from chat.attachments.images import is_signed
@@ -118,6 +118,9 @@ def attach_images(
     """
     wanted = {item.message: item for item in items}
     without_images = Message.objects.filter(pk__in=wanted, deleted_at=None, attachments=None)
+    # A file can name any message. What another user wrote in Strata gets no image from it.
+    imported = ~Q(source_key=None)
+    without_images = without_images.filter(imported | Q(author=owner) | Q(author=None))
     for pk in list(without_images.order_by("session", "seq").values_list("pk", flat=True)):
         report_progress()
         item = wanted[pk]

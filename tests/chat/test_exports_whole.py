@@ -213,6 +213,17 @@ def test_an_import_that_ended_between_two_images_is_carried_on(
     assert not Attachment.objects.filter(message=None).exists()
 
 
+def test_a_message_of_another_member_gets_no_image_from_a_file(session, question, show, editor):
+    show(question, photo())
+    written = exported(session)
+    Attachment.objects.all().delete()
+    result = import_file(session.project, editor, "chat.json", io.BytesIO(written))
+    assert (result.skipped, question.attachments.count()) == (2, 0)
+    assert not Attachment.objects.exists()
+    import_file(session.project, question.author, "chat.json", io.BytesIO(written))
+    assert question.attachments.count() == 1
+
+
 def test_two_imports_at_once_show_an_image_once(session, question, show, owner, other, monkeypatch):
     show(question, picture())
     written = exported(session)

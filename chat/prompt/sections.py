@@ -105,9 +105,9 @@ def history(turn: Turn) -> PromptSection | None:
     start = _exchange_start(turn)
     current = turn.path[start:]
     sources = [message for message in turn.path[:start] if _counts(turn, message)]
-    sources = _within_reach(sources, turn.budget)
+    reachable = _within_reach(sources, turn.budget)
     current_images = sum(len(turn.images.get(message.pk, ())) for message in current)
-    messages = _prompt_messages(turn, sources, max(MAX_IMAGES - current_images, 0))
+    messages = _prompt_messages(turn, reachable, max(MAX_IMAGES - current_images, 0))
     # The limit also counts the current exchange.
     limit = max(turn.window_limit - len(current), 0)
     window = drop_unpaired_calls(fit(messages, limit, turn.budget))

@@ -6,7 +6,7 @@ from chat.conversations import edits
 from chat.conversations.generation import finalise
 from chat.conversations.messages import begin_reply, draft, post_message, post_messages
 from chat.models import Role, Session, Status
-from chat.prompt import builder
+from chat.prompt import builder, quoting, sections
 from chat.prompt.builder import Turn
 from chat.providers import ProviderError
 
@@ -90,6 +90,25 @@ def test_long_names_do_not_break_the_budget(session, owner, settings):
     session.refresh_from_db()
     built = builder.build(Turn(session, session.head))
     assert built.tokens <= built.budget
+
+
+def test_messages_that_cannot_fit_are_not_prepared(session, owner, editor, settings, monkeypatch):
+    settings.CONTEXT_TOKENS = 2_000
+    settings.CHAT_MODEL = "openai-chat:scripted"
+    for number in range(60):
+        text = f"Number {number}.\nolive: " + "word " * 50
+        post_messages(session, [draft(text, author=editor), draft("Noted.", role=Role.ASSISTANT)])
+    post_message(session, "And?", author=owner)
+    quote_labels, prepared = quoting.quote_labels, []
+    monkeypatch.setattr(
+        quoting,
+        "quote_labels",
+        lambda text, labels: prepared.append(text) or quote_labels(text, labels),
+    )
+    texts = prompt_texts(session)
+    assert len(texts) < len(prepared) < 60
+    monkeypatch.setattr(sections, "_within_reach", lambda sources, budget: sources)
+    assert prompt_texts(session) == texts
 
 
 def test_the_window_follows_its_limit_at_once(session, owner, settings):

@@ -10,7 +10,9 @@ from urllib.parse import unquote_to_bytes
 
 from chat.attachments import images
 from chat.attachments.images import EncodedImage, ImageRejectedError
+from chat.conversations import admission
 from projects.core import outbound_http
+from projects.core.database import release_connections
 from projects.core.errors import InvalidInputError
 
 # The maximum time for fetching all images of a request.
@@ -28,7 +30,10 @@ class ImageLoader:
         self._seconds_left = FETCH_TIMEOUT_S
 
     def load(self, urls: Iterable[str]) -> None:
-        """Load the images. Raises `InvalidInputError` if one cannot be fetched or is no image."""
+        """Load the images. Raises `InvalidInputError` if one cannot be fetched or is no image.
+
+        Call this outside of a transaction, because it may wait for other hosts.
+        """
         for url in urls:
             if url not in self.loaded:
                 try:
@@ -39,6 +44,9 @@ class ImageLoader:
     def _read(self, url: str) -> bytes:
         if match := _DATA_URL.match(url):
             return _decode_data_url(url[match.end() :], (match[2] or "").lower())
+        # The host can take seconds. Other requests must not wait for the same time.
+        admission.release()
+        release_connections()
         start = time.monotonic()
         data = _fetch(url, max(self._seconds_left, 0.0))
         self._seconds_left -= time.monotonic() - start

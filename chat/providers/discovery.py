@@ -18,6 +18,7 @@ from chat.prompt.types import PromptMessage
 from chat.providers.base import ModelServer
 from chat.providers.descriptions import chats, describe
 from projects.core import outbound_http
+from projects.core.database import release_connections
 from projects.core.errors import InvalidInputError
 from projects.core.outbound_http import OutboundFailure, trusted_certificates
 
@@ -61,6 +62,7 @@ def _ask_ollama(path: str, content: dict[str, str] | None = None) -> Any:
     url = f"{settings.OLLAMA_URL.removesuffix('/v1')}{path}"
     data = None if content is None else json.dumps(content).encode()
     request = Request(url, data, {"Content-Type": "application/json"})
+    release_connections()
     with urlopen(request, timeout=OLLAMA_TIMEOUT_S) as response:
         return json.loads(response.read(MAX_RESPONSE_BYTES))
 
@@ -120,6 +122,7 @@ def try_model(name: str) -> TrialResult:
     """Test the model `name`: request a greeting from it."""
     try:
         provider = providers.get_provider(name, "test")
+        release_connections()
         completion = provider.complete([PromptMessage("user", TRIAL_PROMPT)], TRIAL_TOKENS)
     except providers.ProviderError as error:
         log.info("model_test_failed model=%s reason=%s", name, error)
@@ -178,6 +181,7 @@ def _get(server: ModelServer, path: str, is_trusted: bool) -> bytes:
 
 def _fetch(url: str, headers: dict[str, str], is_trusted: bool) -> tuple[int, bytes]:
     """Return the status and the body of a response."""
+    release_connections()
     if not is_trusted:
         response = outbound_http.request("GET", url, headers=headers, max_bytes=MAX_LIST_BYTES)
         return response.status, response.body

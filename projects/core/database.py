@@ -197,6 +197,16 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     return await asyncio.to_thread(run)
 
 
+def release_connections() -> None:
+    """Return the database connections of this thread to the pool, before a wait for another host.
+
+    A connection with an open transaction is kept.
+    """
+    for database in connections.all(initialized_only=True):
+        if not database.in_atomic_block:
+            database.close()
+
+
 # The optional read replica lags slightly behind. Rows from it must be read again from the primary,
 # by id, because only the primary reflects the latest forget requests and hidden entries. If the
 # replica is not available, the primary is queried.

@@ -16,6 +16,7 @@ from chat.providers import Finished, ProviderError, prices
 from chat.providers.booking import begin_embedding
 from chat.providers.errors import to_provider_error
 from memory.recall.embedders.base import EmbedderError, Matrix, normalise
+from projects.core.database import release_connections
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class RemoteEmbedder:
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
+        release_connections()
         return self._embed([text], "query")[0]
 
     def _embed_with_retries(self, texts: Sequence[str]) -> Matrix:

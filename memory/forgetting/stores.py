@@ -201,8 +201,11 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
 
 def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
     """Empty the rendered bank. The next read renders it again and increases its version."""
+    # With a row, readers wait for this transaction before they store what they have rendered.
+    _, is_new = RenderedBank.objects.get_or_create(project=project)
     rows = RenderedBank.objects.filter(project=project)
-    return rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
+    count = rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
+    return 0 if is_new else count
 
 
 # In the order of deletion: facts before the messages and entries that they come from, revisions

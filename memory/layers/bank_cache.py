@@ -3,13 +3,29 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
+from datetime import datetime
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import transaction
-from django.db.models import CharField, Count, F, Max, QuerySet, Subquery, TextField, Value
+from django.db.models import (
+    CharField,
+    Count,
+    F,
+    FloatField,
+    Func,
+    Max,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    TextField,
+    Value,
+)
 from django.db.models.functions import MD5, Cast, Concat
+from django.utils import timezone
 
 from memory.facts.superseded import ended_facts, mark_ended
 from memory.layers import bank
@@ -23,6 +39,13 @@ FINGERPRINT_COLUMNS = ("id", "revision", "state", "pinned", "session__visibility
 # Part of the fingerprint. Changing it makes all stored banks of an older format invalid.
 FORMAT = "single quotation marks"
 STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_out")
+
+
+class EpochSeconds(Func):
+    """The seconds from 1970 to a time. Unlike `Extract`, it does not depend on the time zone."""
+
+    template = "EXTRACT(EPOCH FROM %(expressions)s)"
+    output_field = FloatField()
 
 
 @dataclass(frozen=True)
@@ -69,18 +92,28 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(project, bank_entries(project), max_tokens)
-    [(*current, stored, text, tokens, version, included, left_out)] = _prepared_rows(project.pk)
-    parts = f"{FORMAT} {project.bank_max_tokens} {current}"
-    fingerprint = sha256(parts.encode()).hexdigest()
-    if stored == fingerprint:
-        return _load(text, tokens, version, json.loads(included), json.loads(left_out))
-    rendered = _render(project, bank_entries(project), project.bank_max_tokens)
-    return _store(project, fingerprint, rendered)
+    while True:
+        fingerprint, (stored, text, tokens, version, included, left_out) = _read(project)
+        if stored == fingerprint:
+            return _load(text, tokens, version, json.loads(included), json.loads(left_out))
+        rendered = _render(project, bank_entries(project), project.bank_max_tokens)
+        # Render again if something has changed since, such as an entry that was forgotten.
+        if (bank := _store(project, fingerprint, rendered)) is not None:
+            return bank
 
 
-def _stored_rows(project: UUID) -> QuerySet:
-    """Return a query for the current hash of the project's entries, the number and last change of
-    its facts, and the columns of its stored bank.
+def _read(project: Project) -> tuple[str, list[Any]]:
+    """Return the current fingerprint and the columns of the stored bank."""
+    [(hash, fact_change, *stored)] = _prepared_rows(project.pk, timezone.now())
+    parts = f"{FORMAT} {project.bank_max_tokens} {[hash, fact_change]}"
+    return sha256(parts.encode()).hexdigest(), stored
+
+
+def _stored_rows(project: UUID, moment: datetime) -> QuerySet:
+    """Return a query for the current hash of the project's entries, for numbers that change with
+    its facts, and for the columns of its stored bank.
+
+    A fact can begin or end by `moment` without a change of its row.
     """
     columns = (Cast(F(name), TextField()) for name in FINGERPRINT_COLUMNS)
     row = Concat(*columns, output_field=TextField())
@@ -88,9 +121,15 @@ def _stored_rows(project: UUID) -> QuerySet:
     joined = StringAgg(row, Value(";"), order_by="id", default=Value(""))
     hashes = entries.values("project").annotate(hash=MD5(joined, output_field=CharField()))
     live = Fact.objects.filter(project=project, user=None, state=FactStatus.LIVE).order_by()
-    facts = live.values("project").annotate(
-        change=Concat(Count("pk"), Value(" "), Max("recorded_at"), output_field=TextField())
+    numbers = (
+        Count("pk"),
+        Max("recorded_at"),
+        Sum(EpochSeconds("valid_from")),
+        Count("pk", filter=Q(valid_from__lte=moment)),
+        Count("pk", filter=Q(valid_until__lte=moment)),
     )
+    parts = [part for number in numbers for part in (number, Value(" "))]
+    facts = live.values("project").annotate(change=Concat(*parts, output_field=TextField()))
     return (
         Project.objects.filter(pk=project)
         .annotate(
@@ -100,7 +139,7 @@ def _stored_rows(project: UUID) -> QuerySet:
     )
 
 
-_prepared_rows = PreparedQuery(_stored_rows, UUID)
+_prepared_rows = PreparedQuery(_stored_rows, UUID, datetime)
 
 
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:
@@ -134,9 +173,15 @@ def _render(project: Project, rows: Iterable[Entry], max_tokens: int) -> Project
 
 
 @transaction.atomic
-def _store(project: Project, fingerprint: str, rendered: ProjectBank) -> ProjectBank:
+def _store(project: Project, fingerprint: str, rendered: ProjectBank) -> ProjectBank | None:
+    """Store and return the bank. Return None if the project's memory has another fingerprint now.
+
+    Otherwise, text that was forgotten in the meantime would be stored again.
+    """
     RenderedBank.objects.get_or_create(project=project)
     row = RenderedBank.objects.select_for_update().get(pk=project.pk)
+    if _read(project)[0] != fingerprint:
+        return None
     text_hash = sha256(rendered.text.encode()).hexdigest()
     if row.text_hash != text_hash:
         row.version += 1

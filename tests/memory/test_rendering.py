@@ -8,7 +8,7 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session, update_session
 from chat.prompt.builder import Turn, build
 from memory.forgetting.service import ForgetScope, forget
-from memory.layers import cycle
+from memory.layers import bank_cache, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.models import RenderedBank
@@ -79,6 +79,28 @@ def test_the_version_goes_on_rising_through_a_forgetting(entry, project, session
     assert (bank.text, bank.included, bank.version) == ("", [], 1)
     assert rendered_bank(project).text == ""
     assert rendered_bank(project).version == 2
+
+
+def test_text_that_is_forgotten_while_it_is_rendered_is_not_stored(
+    entry, project, session, monkeypatch
+):
+    render = bank_cache._render
+
+    def forget_meanwhile(*args):
+        rendered = render(*args)
+        monkeypatch.setattr(bank_cache, "_render", render)
+        forget(project, ForgetScope(session=session.pk))
+        return rendered
+
+    monkeypatch.setattr(bank_cache, "_render", forget_meanwhile)
+    assert rendered_bank(project).text == ""
+    assert RenderedBank.objects.get().text == ""
+
+
+def test_a_bank_that_was_never_rendered_is_locked_by_a_forgetting(entry, project, session):
+    receipt = forget(project, ForgetScope(session=session.pk))
+    bank = RenderedBank.objects.get()
+    assert (bank.text, bank.version, receipt.removed["rendered_bank"]) == ("", 0, 0)
 
 
 def test_forgetting_text_outside_the_bank_keeps_its_version(entry, project, owner):

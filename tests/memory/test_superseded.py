@@ -47,6 +47,28 @@ def test_a_line_is_marked_when_a_fact_ends_its_fact(project, owner, entry):
     assert rendered_bank(project).text == before.text
 
 
+@pytest.mark.parametrize("end", ["next fact", "entered"])
+def test_a_line_is_marked_once_the_end_of_its_fact_has_come(
+    project, owner, entry, end, monkeypatch
+):
+    until = timezone.now() + timedelta(days=9)
+    fact = own(project, owner, "platform", START)
+    own(project, owner, "payments", until if end == "next fact" else until + timedelta(days=9))
+    if end == "entered":
+        facts.close(fact, until, owner)
+    assert "until" not in rendered_bank(project).text
+    monkeypatch.setattr(timezone, "now", lambda: until)
+    assert f"(until {until.day} {until:%b}" in rendered_bank(project).text
+
+
+def test_a_mark_moves_when_an_earlier_start_of_the_new_fact_is_entered(project, owner, entry):
+    own(project, owner, "platform", START)
+    own(project, owner, "payments", ENDS)
+    assert "(until 15 Jan)" in rendered_bank(project).text
+    own(project, owner, "payments", ENDS - timedelta(days=3))
+    assert "(until 12 Jan)" in rendered_bank(project).text
+
+
 def test_a_past_moment_has_the_marks_of_that_moment(project, owner, entry):
     own(project, owner, "platform", START)
     before, moment = rendered_bank(project).text, timezone.now()

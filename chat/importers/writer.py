@@ -165,7 +165,7 @@ class ImportWriter:
         return remaining
 
     def _sessions(self, format: str, batch: Sequence[ImportedSession]) -> dict[str, Session]:
-        """Return the sessions of a batch by source key. Create the missing ones.
+        """Return the sessions of a batch by source key. Lock them, and create the missing ones.
 
         If a session is imported into the project from which it was exported, the original session
         is returned.
@@ -175,7 +175,9 @@ class ImportWriter:
         rows = Session.objects.filter(
             Q(source_key__in=wanted) | Q(pk__in=own), project=self.project
         )
-        sessions = {own.get(row.pk) or str(row.source_key): row for row in rows}
+        # Lock them before their heads and messages are read, so that nobody writes in between.
+        locked = rows.select_for_update(of=("self",)).order_by("pk")
+        sessions = {own.get(row.pk) or str(row.source_key): row for row in locked}
         new = [
             self._new_session(source_key, conversation)
             for source_key, conversation in wanted.items()

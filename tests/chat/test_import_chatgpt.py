@@ -2,15 +2,18 @@
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import OperationalError, connection, transaction
 
 from chat.conversations.branches import path_to
 from chat.conversations.messages import post_message
 from chat.importers import FileResult, ImportRejectedError, chatgpt, import_file
 from chat.importers.base import ImportedSession
+from chat.importers.writer import ImportWriter
 from chat.models import Message, Session
 from tests.chat.exports import BEGAN, BRANCHES, chatgpt_message, document, file_of, node, zip_of
 
@@ -79,6 +82,41 @@ def test_versions_are_siblings(project, owner):
     }
     assert by_key["u1a"].parent_id is by_key["u1b"].parent_id is None
     assert all(it.parent is None or it.parent.seq < it.seq for it in by_key.values())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_during_an_import_stays_on_the_active_path(project, owner, monkeypatch):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    session = Session.objects.get()
+    known = ImportWriter._known
+
+    def post() -> bool:
+        """Post a message on a connection of its own; return False if the session is locked."""
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = 100")
+                post_message(Session.objects.get(), "And how old?", author=owner)
+        except OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    def post_meanwhile(writer, sessions):
+        with ThreadPoolExecutor(1) as pool:
+            posted.append(pool.submit(post).result())
+        return known(writer, sessions)
+
+    posted: list[bool] = []
+    monkeypatch.setattr(ImportWriter, "_known", post_meanwhile)
+    longer = deepcopy(BRANCHES)
+    longer["mapping"]["u4"] = node("a4", chatgpt_message("user", "Thanks", at=BEGAN + 100))
+    longer["current_node"] = "u4"
+    import_file(project, owner, "conversations.json", file_of(longer))
+    if posted == [False]:
+        post_message(session, "And how old?", author=owner)
+    session.refresh_from_db()
+    assert page(session)[-1] == ("olive", "And how old?")
 
 
 @pytest.mark.django_db

@@ -106,6 +106,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
+    entry_operations.lock(entries_covering(session, [message.seq for message in messages]))
     deleted = [message.seq for message in messages if message.deleted_at is not None]
     if deleted:
         entry_operations.withhold(entries_covering(session, deleted))
@@ -238,6 +239,7 @@ def review_quotes(session: Session, **kwargs: object) -> None:
     and those of its files. Replace the losses of all its entries by their number, because only the
     creator may read them.
     """
+    entry_operations.lock(entries_of(session))
     for entry in entries_of(session).exclude(losses=[]):
         entry.losses = losses.without_texts(entry.losses)
         entry.save(update_fields=["losses"])
@@ -278,7 +280,9 @@ def count_uses(session: Session, message: Message, **kwargs: object) -> None:
         used = FilePassage.objects.filter(project=session.project_id, pk__in=passages)
         documents = used.order_by().values("revision__document")
         rows = File.objects.filter(project=session.project_id, pk__in=documents)
-        rows.update(uses=F("uses") + 1)
+        # In the order of ids, because other replies may have used the same files.
+        locked = rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True)
+        rows.filter(pk__in=list(locked)).update(uses=F("uses") + 1)
 
 
 @receiver(message_changed)

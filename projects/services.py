@@ -13,6 +13,7 @@ from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
+from projects.core.database import is_lock_conflict
 from projects.core.errors import InvalidInputError, UnavailableError
 from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, project_archived, role_changed
@@ -23,8 +24,6 @@ SLUG_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 log = logging.getLogger(__name__)
 
-# PostgreSQL's error codes for "lock not available" and "deadlock detected".
-LOCK_CONFLICTS = ("55P03", "40P01")
 # How long a deletion is retried while other processes have locked rows of the project.
 DELETION_TIMEOUT_S = 30.0
 DELETION_PAUSE_S = (0.01, 0.1)
@@ -91,7 +90,7 @@ def delete_project(project: Project) -> None:
                 _delete_unconstrained(project_id)
             return
         except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") not in LOCK_CONFLICTS:
+            if not is_lock_conflict(error):
                 raise
             log.info("project_deletion_retried project=%s", project.pk)
             if time.monotonic() > deadline:

@@ -30,8 +30,9 @@ MAX_INDEXED_IDS = 10
 def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     """Find and lock everything that `scope` deletes or changes.
 
-    Sessions are locked first, then entries from the finest layer upward, in the same order as in
-    all other code.
+    Sessions are locked first, then files, then entries from the finest layer upward, in the same
+    order as in all other code. A search for further replies begins again with sessions. Therefore
+    the transaction can be the victim of a deadlock.
     """
     deletions = _find(project, scope, set())
     # Read once, because replies may begin all the time, and the search below would not end.
@@ -53,7 +54,6 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     named = deletions.named_entries = named_entries(project, scope)
     deletions.sessions = named_sessions(project, scope)
     deletions.uploads = named_imports(project, scope)
-    deletions.files = forgotten_files(project, scope)
     locked: set[UUID] = set()
     while True:
         deletions.messages = forgotten_messages(project, scope, named, replies)
@@ -69,8 +69,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
         delete_empty_sessions(project, deletions)
-    of_sessions = File.objects.filter(project=project, session__in=deletions.sessions)
-    deletions.files |= lock(of_sessions) if deletions.sessions else set()
+    deletions.files = forgotten_files(project, scope, deletions.sessions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)
@@ -308,22 +307,23 @@ def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
     return lock(rows)
 
 
-def forgotten_files(project: Project, scope: ForgetScope) -> set[UUID]:
-    """Find and lock the files to delete: the named file, files that `user` added, or files whose
-    latest version was added `before` that moment.
+def forgotten_files(project: Project, scope: ForgetScope, sessions: set[UUID]) -> set[UUID]:
+    """Find and lock the files to delete: those of `sessions`, and the named file, files that `user`
+    added, or files whose latest version was added `before` that moment.
     """
-    rows = File.objects.filter(project=project)
+    forgotten = Q(session__in=sessions)
     if scope.tombstones:
-        return lock(rows.filter(pk__in=scope.tombstones.files)) if scope.tombstones.files else set()
-    if scope.file is not None:
-        return lock(rows.filter(pk=scope.file))
-    if scope.names_object or (scope.user is None and scope.before is None):
-        return set()
-    if scope.user is not None:
-        rows = rows.filter(added_by=scope.user)
-    if scope.before is not None:
-        rows = rows.filter(changed_at__lt=scope.before)
-    return lock(rows)
+        forgotten |= Q(pk__in=scope.tombstones.files)
+    elif scope.file is not None:
+        forgotten |= Q(pk=scope.file)
+    elif not scope.names_object and (scope.user is not None or scope.before is not None):
+        chosen = Q()
+        if scope.user is not None:
+            chosen &= Q(added_by=scope.user)
+        if scope.before is not None:
+            chosen &= Q(changed_at__lt=scope.before)
+        forgotten |= chosen
+    return lock(File.objects.filter(forgotten, project=project))
 
 
 def unfinished_replies(project: Project) -> set[UUID]:

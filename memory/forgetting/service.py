@@ -6,6 +6,7 @@ text. If its lines do not name their messages, the entry is withheld: its text i
 next cycle rewrites it from the other sources.
 """
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
@@ -51,9 +52,12 @@ from memory.models import (
 )
 from memory.models.activity import record_activity
 from memory.permissions import entries_for, is_moderator
+from projects.core.database import is_lock_conflict
 from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.core.models import new_id
 from projects.models import Membership, Project
+
+log = logging.getLogger(__name__)
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
@@ -128,8 +132,7 @@ def forget(
     `by` is the requesting user, None if Strata itself forgets. Repeating a request is no error; the
     receipt then counts nothing.
     """
-    with transaction.atomic():
-        receipt = _apply(project, scope, by, reason, write_tombstones=True)
+    receipt = _apply(project, scope, by, reason)
     assert receipt.id is not None
     return replace(
         receipt, awaiting_files=file_removal.count_pending_removals(project.pk, receipt.id)
@@ -142,14 +145,28 @@ def preview(project: Project, scope: ForgetScope, by=None) -> ForgetReceipt:
     The request is carried out and rolled back, so a preview cannot differ from the result. Raises
     `InvalidInputError` for an empty scope.
     """
-    with transaction.atomic():
-        receipt = _apply(project, scope, by, ModerationReason.OTHER, write_tombstones=False)
-        transaction.set_rollback(True)
+    receipt = _apply(project, scope, by, ModerationReason.OTHER, is_preview=True)
     return replace(receipt, id=None, at=None)
 
 
 def _apply(
-    project: Project, scope: ForgetScope, by, reason: str, write_tombstones: bool
+    project: Project, scope: ForgetScope, by, reason: str, is_preview: bool = False
+) -> ForgetReceipt:
+    """Carry out a request in a transaction, which a preview rolls back. If the transaction is the
+    victim of a deadlock, repeat it once.
+    """
+    try:
+        return _apply_once(project, scope, by, reason, is_preview)
+    except OperationalError as error:
+        if not is_lock_conflict(error):
+            raise
+        log.info("forget_repeated project=%s", project.pk)
+    return _apply_once(project, scope, by, reason, is_preview)
+
+
+@transaction.atomic
+def _apply_once(
+    project: Project, scope: ForgetScope, by, reason: str, is_preview: bool
 ) -> ForgetReceipt:
     if scope.is_empty:
         raise InvalidInputError(_("Choose what to forget."))
@@ -190,7 +207,9 @@ def _apply(
         message_id=scope.message,
         receipt=receipt.as_json(),
     )
-    if write_tombstones:
+    if is_preview:
+        transaction.set_rollback(True)
+    else:
         tombstones.append_to_file(tombstones.records_of(created))
     return replace(receipt, id=act.pk, at=act.at)
 

@@ -244,7 +244,7 @@ class LayerUpdate:
         self.lease.fence()
         ids = [child.pk for child in sources.children]
         children = self.project.entries.filter(pk__in=ids)
-        list(children.select_for_update().order_by("pk").values_list("pk"))
+        entry_operations.lock(children)
         if read_sources(self.project, roll_up.children).fingerprint != sources.fingerprint:
             raise SourcesChangedError
         digest = self.lock_digest(roll_up)
@@ -316,10 +316,9 @@ class LayerUpdate:
             return False
         ids = [entry.pk for entry in empty]
         with history_clock(self.now):
-            # Find them before the deletion: afterwards nothing records that the digests above
-            # contain text from these digests.
-            above = Entry.objects.parents_of([self.project.pk], ids)
-            entry_operations.withhold(above, for_good=True)
+            # Before the deletion: afterwards nothing records that the digests above contain text
+            # from these digests.
+            entry_operations.withhold(self.project.entries.filter(pk__in=ids), for_good=True)
             for entry in empty:
                 record_entry_activity(entry, ActivityVerb.DISSOLVED)
             delete_rows(self.project.entries.filter(pk__in=ids))
@@ -333,6 +332,10 @@ class LayerUpdate:
         live.
         """
         self.lease.fence()
+        faded = Q(state=EntryStatus.FADED)
+        approved = Q(parent__state__in=(EntryStatus.LIVE, EntryStatus.FADED))
+        below = Q(approved, state=EntryStatus.LIVE)
+        entry_operations.lock(self.project.entries.filter(faded | below))
         with history_clock(self.now):
             self.project.entries.filter(state=EntryStatus.FADED).update(state=EntryStatus.LIVE)
             live = self.project.entries.live()

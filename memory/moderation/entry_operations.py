@@ -2,14 +2,15 @@
 
 Operations by users are recorded in the activity log. `pin` and edits of pinned entries lock the
 project first, because pins are counted per project. All operations lock rows from the entry upward,
-in the same order as in updates of the layers, so that the two cannot deadlock.
+in the same order as in updates of the layers, so that the two cannot deadlock
+(docs/architecture.md, "Order of locks").
 """
 
 from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Case, QuerySet, Sum, When
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -177,9 +178,11 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
         entry.save(update_fields=["state", "waits_because"])
         # The digest replaces its children in the bank from now on.
         children = entry.children.filter(project=entry.project_id)
-        children.filter(state__in=(EntryStatus.LIVE, EntryStatus.FADED)).update(
-            state=EntryStatus.ABSORBED
-        )
+        shown = children.filter(state__in=(EntryStatus.LIVE, EntryStatus.FADED))
+        # Do not wait for children, because other code locks them before their digest. The next
+        # update of the layers absorbs those that are locked.
+        free = shown.select_for_update(skip_locked=True).values_list("pk", flat=True)
+        children.filter(pk__in=list(free)).update(state=EntryStatus.ABSORBED)
         extraction.approve_with(entry)
         _record(entry, ActivityVerb.APPROVED if was_proposed else ActivityVerb.SHOWN, by, reason)
     return entry
@@ -191,7 +194,7 @@ def send_to_review(entries: QuerySet[Entry], because: ReviewReason) -> None:
     A withheld entry has no text to review. It is sent to review when it is rewritten. `entries`
     must be filtered by project.
     """
-    locked = _lock(entries.exclude(state=EntryStatus.HIDDEN))
+    locked = lock(entries.exclude(state=EntryStatus.HIDDEN))
     rows = _rows(locked)
     rows.filter(state=EntryStatus.STALE, withheld=False).update(sources_hash=OUTDATED)
     rows.update(waits_because=because, parent=None, pinned=False)
@@ -280,7 +283,7 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     touched: set[UUID] = set()
     for layer in Granularity:
         rows = Entry.objects.filter(project__in=projects, pk__in=above, granularity=layer)
-        level = _lock(rows)
+        level = lock(rows)
         touched |= {entry.pk for entry in level}
         present |= {entry.parent_id for entry in level if entry.pk in present and entry.parent_id}
         above |= set(_parents_of(level).values_list("pk", flat=True))
@@ -307,5 +310,11 @@ def _rows(entries: Collection[Entry]) -> QuerySet[Entry]:
     return Entry.objects.filter(project__in=projects, pk__in=[entry.pk for entry in entries])
 
 
-def _lock(entries: QuerySet[Entry]) -> list[Entry]:
-    return list(entries.select_for_update().only("parent", "project").order_by("pk"))
+def lock(entries: QuerySet[Entry]) -> list[Entry]:
+    """Lock `entries`, from the finest layer upward and in the order of ids, as in all other code.
+
+    Return them with the columns `parent` and `project`.
+    """
+    depth = Case(*(When(granularity=layer, then=layer.depth) for layer in Granularity))
+    rows = entries.select_for_update(of=("self",)).order_by(depth, "pk")
+    return list(rows.only("parent", "project"))

@@ -35,6 +35,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOREIGN_KEY_VIOLATION = "23503"
+# PostgreSQL's error codes for "lock not available" and "deadlock detected".
+LOCK_CONFLICTS = ("55P03", "40P01")
 # Values, by type, that mark the parameters while SQL is compiled. No query contains them itself.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
@@ -178,6 +180,13 @@ def is_deleted_meanwhile(error: BaseException) -> bool:
         getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""
     )
     return isinstance(error, ObjectDoesNotExist) or violation == FOREIGN_KEY_VIOLATION
+
+
+def is_lock_conflict(error: OperationalError) -> bool:
+    """Return whether a transaction failed because of the locks of another one, so that it can be
+    repeated.
+    """
+    return getattr(error.__cause__, "sqlstate", "") in LOCK_CONFLICTS
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

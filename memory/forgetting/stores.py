@@ -202,10 +202,10 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
 def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
     """Empty the rendered bank. The next read renders it again and increases its version."""
     # With a row, readers wait for this transaction before they store what they have rendered.
-    _, is_new = RenderedBank.objects.get_or_create(project=project)
+    bank, _ = RenderedBank.objects.get_or_create(project=project)
     rows = RenderedBank.objects.filter(project=project)
-    count = rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
-    return 0 if is_new else count
+    rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
+    return 1 if bank.fingerprint else 0
 
 
 # In the order of deletion: facts before the messages and entries that they come from, revisions

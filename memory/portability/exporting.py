@@ -12,6 +12,7 @@ from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from django.contrib.auth import get_user_model
+from django.core.files.storage import default_storage
 from django.db import connections, transaction
 from django.db.models import Field, Model, QuerySet
 from django.http import StreamingHttpResponse
@@ -32,7 +33,7 @@ from memory.portability.tables import (
     setting_columns,
 )
 from memory.recall import fulltext
-from projects.core.database import caught_up_replica
+from projects.core.database import caught_up_replica, release_connections
 from projects.core.http.file_responses import stream_file
 from projects.models import Membership
 
@@ -54,18 +55,32 @@ def file_name(scope: ExportScope) -> str:
 def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
     """Write all data in `scope` to `file`. Return the number of rows by table.
 
-    All rows show the same moment, however long the export takes. Deleted messages are exported
-    without their text. Other users' private sessions are exported without text, title
-    and `source_key`.
+    All rows show the same moment, however long the export takes. Files are copied afterwards,
+    without a transaction, because a bucket can be slow. A file that is forgotten in the meantime is
+    not exported. Deleted messages are exported without their text. Other users' private sessions
+    are exported without text, title and `source_key`.
     """
     # Counted again, as the importing server will, so that both servers rank words equally.
     fulltext.recount(scope.project.pk)
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        counts, stored = write_snapshot(scope, archive)
+        release_connections()
+        for name, path in stored:
+            write_stored(name, path, archive)
+    return counts
+
+
+def write_snapshot(
+    scope: ExportScope, archive: ZipFile
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Write all rows in one transaction. Return their numbers by table, and the stored files, as
+    pairs (name in the archive, path).
+    """
     counts: dict[str, int] = {}
     with (
         caught_up_replica() as database,
         transaction.atomic(using=database, durable=True),
         connections[database].cursor() as cursor,
-        ZipFile(file, "w", ZIP_DEFLATED) as archive,
     ):
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         usernames = dict(get_user_model().objects.values_list("pk", "username"))
@@ -73,13 +88,14 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
             with archive.open(f"{table.name}.jsonl", "w", force_zip64=True) as lines:
                 counts[table.name] = write_table(table, scope, usernames, lines)
         images = iterate(scope.of_messages(Attachment.objects.all()))
-        write_stored(images, "images", archive)
-        write_stored(iterate(scope.file_revisions()), "files", archive)
+        stored = [(f"images/{row.pk}", str(row.file.name)) for row in images]
+        files = iterate(scope.file_revisions())
+        stored += [(f"files/{row.pk}", str(row.file.name)) for row in files]
         project = row_of(setting_columns(), scope.project, {})
         archive.writestr(SETTINGS, json.dumps(project, ensure_ascii=False))
         archive.writestr(SCHEMA, json.dumps(json_schema(), indent=1))
         archive.writestr(MANIFEST, json.dumps(manifest(scope, counts), indent=1))
-    return counts
+    return counts, stored
 
 
 def manifest(scope: ExportScope, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -149,14 +165,13 @@ def row_of(
     return row
 
 
-def write_stored(rows: Iterable[Any], folder: str, archive: ZipFile) -> None:
-    """Write the stored file of each row to a folder of the archive."""
-    for row in rows:
-        try:
-            with row.file.open("rb") as data, archive.open(f"{folder}/{row.pk}", "w") as target:
-                shutil.copyfileobj(data, target)
-        except FileNotFoundError:
-            log.error("file_missing %s=%s", row._meta.model_name, row.pk)
+def write_stored(name: str, path: str, archive: ZipFile) -> None:
+    """Write the stored file at `path` to the archive as `name`."""
+    try:
+        with default_storage.open(path) as data, archive.open(name, "w") as target:
+            shutil.copyfileobj(data, target)
+    except FileNotFoundError:
+        log.error("file_missing file=%s", name)
 
 
 def download(scope: ExportScope) -> StreamingHttpResponse:

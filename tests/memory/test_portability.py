@@ -10,14 +10,17 @@ import jsonschema
 import pytest
 from django.apps import apps
 from django.contrib.auth import get_user_model
+from django.core.files.storage import Storage
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import AsyncClient
 from django.utils import timezone
 
+from chat.attachments import claim_uploads, upload_image
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
 from chat.importers import FileResult, ImportRejectedError, import_file
-from chat.models import Message, MessageRevision, Session, Visibility
+from chat.models import Attachment, Message, MessageRevision, Session, Visibility
 from memory import blocks, facts
 from memory.facts import Statement
 from memory.forgetting.service import ForgetScope, forget
@@ -235,18 +238,32 @@ def test_it_goes_on_after_it(lived, owner, editor):
     assert "something new" in entry.summary
 
 
-def test_an_image_comes_back(lived, owner, editor):
+@pytest.fixture
+def image(lived, owner) -> Attachment:
     session = Session.objects.filter(project=lived, creator=owner).first()
-    from chat.attachments import claim_uploads, upload_image
-
     image = upload_image(session, owner, "map.png", io.BytesIO(picture()))
-    message = session.messages.get(seq=1)
-    claim_uploads(message, [image.pk], owner)
+    claim_uploads(session.messages.get(seq=1), [image.pk], owner)
+    return image
+
+
+def test_an_image_comes_back(lived, owner, editor, image):
     copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
     [found_message] = Message.objects.filter(project=copy, attachments__isnull=False)
     attachment = found_message.attachments.get()
     assert (attachment.name, attachment.width) == ("map.png", image.width)
     assert attachment.file.read()
+
+
+def test_stored_files_are_copied_without_a_connection(lived, image, monkeypatch):
+    held, open_file = [], Storage.open
+
+    def record_and_open(storage, name, mode="rb"):
+        held.append(connection.connection is not None)
+        return open_file(storage, name, mode)
+
+    monkeypatch.setattr(Storage, "open", record_and_open)
+    export(ExportScope(lived), io.BytesIO())
+    assert held == [False]
 
 
 def test_each_line_is_as_its_schema_says(lived):

@@ -62,9 +62,21 @@ def store_image(
     session: Session, user, name: str, image: images.EncodedImage, description: str = ""
 ) -> Attachment:
     """Store an encoded image for a later message of `user`."""
+    attachment = store_file(session.project_id, user, name, image, description)
+    attachment.session = session
+    attachment.save(force_insert=True)
+    return attachment
+
+
+def store_file(
+    project_id: UUID, user, name: str, image: images.EncodedImage, description: str = ""
+) -> Attachment:
+    """Store the file of an encoded image. Return its unsaved row, which has no session yet.
+
+    If the caller does not save the row, it must delete the file.
+    """
     attachment = Attachment(
-        project_id=session.project_id,
-        session=session,
+        project_id=project_id,
         uploaded_by=user,
         name=_one_line(PurePath(name).name)[:MAX_NAME_CHARS],
         description=_one_line(description)[:MAX_DESCRIPTION_CHARS],
@@ -75,7 +87,6 @@ def store_image(
         sha256=image.sha256,
     )
     attachment.file.save(attachment.name, ContentFile(image.data), save=False)
-    attachment.save(force_insert=True)
     return attachment
 
 

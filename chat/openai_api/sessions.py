@@ -1,6 +1,6 @@
 """Stored sessions of API clients: a client names a session and continues it with each request."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from chat import attachments
+from chat.attachments import file_removal
 from chat.conversations.messages import NewBranch, begin_reply, post_messages
 from chat.importers.base import source_digest, source_key_for
 from chat.models import Attachment, Message, Role, Session, SessionStatus
@@ -78,28 +79,78 @@ def match_request(
     return match_transcript(path, request, session is None or not session.last_seq)
 
 
-@transaction.atomic
+class Uploads:
+    """Files of images, stored before the session is locked because a bucket can be slow."""
+
+    def __init__(self, key: SessionKey, loaded: LoadedImages) -> None:
+        self.key, self.loaded = key, loaded
+        self._unused: dict[str, list[Attachment]] = {}
+        self._used: list[Attachment] = []
+
+    def add(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            if url in self.loaded:
+                self._unused.setdefault(url, []).append(self._store(url))
+
+    def take(self, url: str, session: Session) -> UUID:
+        """Save the row of an image of `session`, and return its id."""
+        unused = self._unused.get(url)
+        attachment = unused.pop() if unused else self._store(url)
+        self._used.append(attachment)
+        attachment.session = session
+        attachment.save(force_insert=True)
+        return attachment.pk
+
+    def delete_files(self, *, is_stored: bool) -> None:
+        """Delete the files without a row. After a rollback, no file has a row."""
+        rows = [attachment for unused in self._unused.values() for attachment in unused]
+        for attachment in rows if is_stored else [*rows, *self._used]:
+            file_removal.schedule_removal(self.key.project.pk, str(attachment.file.name))
+
+    def _store(self, url: str) -> Attachment:
+        return attachments.store_file(self.key.project.pk, self.key.user, "", self.loaded[url])
+
+
 def continue_session(
-    key: SessionKey, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
+    key: SessionKey,
+    transcript: Sequence[TranscriptMessage],
+    loaded: LoadedImages,
+    match: Match = None,
 ) -> Message | None:
     """Store the new messages of a request in the session `key`, and return the pending reply.
 
-    Call it if `match_request` matches. It checks again, now that the session is locked, and returns
-    None if this has changed. The session is created if it does not exist. Older messages that the
-    session does not contain are stored too, but are not remembered. Raises `InvalidInputError` if
-    the session is closed.
+    `match` is the result of `match_request`. It is determined again, now that the session is
+    locked. Returns None if the request no longer continues the session. The session is created if
+    it does not exist. Older messages that the session does not contain are stored too, but are not
+    remembered. Raises `InvalidInputError` if the session is closed.
     """
+    uploads = Uploads(key, loaded)
+    reply = None
+    try:
+        if isinstance(match, Continuation):
+            start = min(match.start, _first_new_index(transcript))
+            uploads.add(url for message in transcript[start:] for url in message.images)
+        reply = _continue_locked(key, transcript, uploads)
+    finally:
+        uploads.delete_files(is_stored=reply is not None)
+    return reply
+
+
+@transaction.atomic
+def _continue_locked(
+    key: SessionKey, transcript: Sequence[TranscriptMessage], uploads: Uploads
+) -> Message | None:
     session = _get_or_create_locked(key)
     if session.status == SessionStatus.CLOSED:
         raise InvalidInputError(_("This chat is closed."), code="session_closed")
-    match = match_request(session, transcript, loaded)
+    match = match_request(session, transcript, uploads.loaded)
     if match is None:
         return None
     if isinstance(match, Regeneration):
         question = session.messages.get(pk=match.id)
         question.session = session
         return begin_reply(question)
-    return begin_reply(_store_messages(key, session, transcript, match, loaded)[-1])
+    return begin_reply(_store_messages(key, session, transcript, match, uploads)[-1])
 
 
 def _get_or_create_locked(key: SessionKey) -> Session:
@@ -122,7 +173,7 @@ def _store_messages(
     session: Session,
     transcript: Sequence[TranscriptMessage],
     match: Continuation,
-    loaded: LoadedImages,
+    uploads: Uploads,
 ) -> list[Message]:
     first_new = _first_new_index(transcript)
     start = min(match.start, first_new)
@@ -139,8 +190,7 @@ def _store_messages(
     ]
     stored = post_messages(session, drafts, at=NewBranch(match.below) if match.below else None)
     for message, source in zip(stored, transcript[start:], strict=True):
-        images = (loaded[url] for url in source.images if url in loaded)
-        ids = [attachments.store_image(session, key.user, "", image).pk for image in images]
+        ids = [uploads.take(url, session) for url in source.images if url in uploads.loaded]
         attachments.claim_uploads(message, ids, key.user)
     return stored
 

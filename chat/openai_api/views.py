@@ -149,7 +149,7 @@ def _begin_stored_reply(
         raise InvalidInputError("The last message is empty.", field=position)
     if isinstance(match, sessions.Continuation):
         images.load(url for message in transcript[match.start :] for url in message.images)
-    return sessions.continue_session(key, transcript, images.loaded)
+    return sessions.continue_session(key, transcript, images.loaded, match)
 
 
 def _start_stateless_reply(

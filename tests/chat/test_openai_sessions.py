@@ -4,14 +4,18 @@ import threading
 import time
 
 import pytest
+from django.core.files.storage import Storage, default_storage
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from chat.attachments.images import reencode
 from chat.conversations.messages import post_message
 from chat.conversations.sessions import delete_session
-from chat.models import Message, Role, Session
-from chat.openai_api.sessions import SessionKey, continue_session
+from chat.models import Attachment, Message, Role, Session
+from chat.openai_api import sessions
+from chat.openai_api.sessions import SessionKey, continue_session, match_request
 from chat.openai_api.transcript import TranscriptMessage
+from tests.chat.pictures import picture
 
 
 def ask(text: str) -> list[TranscriptMessage]:
@@ -57,6 +61,63 @@ def test_a_hostile_request_of_30_kb_is_stored_at_once(project, owner):
     began = time.process_time()
     continue_session(key, ask("Hello" + "\n" * 30_000), {})
     assert time.process_time() - began < 3
+
+
+class TestImages:
+    pytestmark = pytest.mark.django_db(transaction=True)
+
+    @pytest.fixture(autouse=True)
+    def stored(self, monkeypatch) -> list[str]:
+        """The paths of stored files. No transaction is open while a file is stored."""
+        paths, save = [], Storage.save
+
+        def record_and_save(storage, *args, **options):
+            assert not connection.in_atomic_block
+            paths.append(save(storage, *args, **options))
+            return paths[-1]
+
+        monkeypatch.setattr(Storage, "save", record_and_save)
+        return paths
+
+    @pytest.fixture
+    def key(self, project, owner) -> SessionKey:
+        return SessionKey(project, owner, "crew")
+
+    def ask(self, key):
+        """Ask about two images."""
+        loaded = {"a": reencode(picture()), "b": reencode(picture(size=(50, 20)))}
+        request = [TranscriptMessage(Role.USER, "What is this?", images=("a", "b"))]
+        match = match_request(key.find_session(), request, loaded)
+        return continue_session(key, request, loaded, match)
+
+    def test_they_are_stored_before_the_session_is_locked(self, key, stored):
+        reply = self.ask(key)
+        images = Attachment.objects.filter(message=reply.parent).order_by("pk")
+        assert [image.file.name for image in images] == stored
+        assert [image.width for image in images] == [40, 50]
+
+    def test_their_files_are_removed_if_the_message_is_not_stored(self, key, stored, monkeypatch):
+        monkeypatch.setattr(sessions, "begin_reply", lambda message: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            self.ask(key)
+        assert len(stored) == 2
+        assert not any(default_storage.exists(path) for path in stored)
+        assert not Attachment.objects.exists()
+
+    def test_their_files_are_removed_if_the_session_changed_meanwhile(
+        self, key, stored, monkeypatch
+    ):
+        session = self.ask(key).session
+        stored.clear()
+        find = SessionKey.find_session
+        # The session was deleted when the request came. It is restored before it is locked.
+        monkeypatch.setattr(SessionKey, "find_session", lambda key: None)
+        reply = self.ask(key)
+        monkeypatch.setattr(SessionKey, "find_session", find)
+        assert reply.session_id == session.pk
+        assert len(stored) == 2
+        assert [default_storage.exists(path) for path in stored] == [False, False]
+        assert Attachment.objects.filter(session=session).count() == 2
 
 
 @pytest.mark.django_db(transaction=True)

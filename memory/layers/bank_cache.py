@@ -11,10 +11,10 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import transaction
 from django.db.models import (
+    BigIntegerField,
     CharField,
     Count,
     F,
-    FloatField,
     Func,
     Max,
     Q,
@@ -42,10 +42,10 @@ STORED_COLUMNS = ("fingerprint", "text", "tokens", "version", "included", "left_
 
 
 class EpochSeconds(Func):
-    """The seconds from 1970 to a time. Unlike `Extract`, it does not depend on the time zone."""
+    """The whole seconds from 1970 to a time. Their sum does not depend on the order of the rows."""
 
-    template = "EXTRACT(EPOCH FROM %(expressions)s)"
-    output_field = FloatField()
+    template = "DATE_PART('epoch', %(expressions)s)::bigint"
+    output_field = BigIntegerField()
 
 
 @dataclass(frozen=True)

@@ -332,10 +332,12 @@ class LayerUpdate:
         live.
         """
         self.lease.fence()
-        faded = Q(state=EntryStatus.FADED)
-        approved = Q(parent__state__in=(EntryStatus.LIVE, EntryStatus.FADED))
-        below = Q(approved, state=EntryStatus.LIVE)
-        entry_operations.lock(self.project.entries.filter(faded | below))
+        shown = (EntryStatus.LIVE, EntryStatus.FADED)
+        changes = Q(state=EntryStatus.FADED) | Q(parent__state__in=shown)
+        affected = self.project.entries.filter(changes, state__in=shown)
+        if not affected.exists():
+            return False
+        entry_operations.lock(affected)
         with history_clock(self.now):
             self.project.entries.filter(state=EntryStatus.FADED).update(state=EntryStatus.LIVE)
             live = self.project.entries.live()

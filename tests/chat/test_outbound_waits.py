@@ -70,7 +70,7 @@ def test_ollama_is_asked_without_a_connection(project, monkeypatch):
 def test_a_model_is_tried_without_a_connection(project, scripted, monkeypatch):
     host = Host(ProviderError("It does not answer.", status=503))
     monkeypatch.setattr(PydanticAIProvider, "complete", host)
-    assert discovery.try_model("openai-chat:scripted").trouble == "It does not answer."
+    assert discovery.try_model("openai-chat:scripted").error == "It does not answer."
     assert host.held == [False]
 
 

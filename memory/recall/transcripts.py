@@ -17,6 +17,10 @@ MIN_SPEAKERS = 2
 # records ("Name: …", "Email: …") have shorter lines, and notes ("Warning: …") are rarer.
 MIN_TURN_SHARE = 0.3
 MIN_MEAN_CHARS = 25
+# A PDF breaks a turn into lines, of which only the first has the name. Then the mean length of a
+# turn has a maximum, and these first lines have a minimum: "Type: …" and "Default: …" are shorter.
+MAX_BROKEN_CHARS = 600
+MIN_FIRST_LINE_CHARS = 40
 MAX_NAME_WORDS = 4
 NO_NAMES = frozenset("debug info note warn warning error critical fatal example tip".split())
 # A shorter turn, such as “Ana: Yes.”, belongs to the passage of the turn after it.
@@ -49,19 +53,24 @@ class TurnStart(NamedTuple):
 def find_speakers(texts: Iterable[str]) -> frozenset[str]:
     """Return the speakers of a transcript, or an empty set if `texts` are not one."""
     turns: Counter[str] = Counter()
+    first_line_chars: Counter[str] = Counter()
     lines = chars = 0
     for text in texts:
         for line in text.splitlines():
             if line.strip() and not _CUE.match(line):
                 lines += 1
                 chars += len(line)
-                turns[_speaker(line)] += 1
-    del turns[""]
-    speakers = {name: count for name, count in turns.items() if count >= MIN_TURNS}
-    count = sum(speakers.values())
-    if len(speakers) < MIN_SPEAKERS or count < MIN_TURN_SHARE * lines:
+                if speaker := _speaker(line):
+                    turns[speaker] += 1
+                    first_line_chars[speaker] += len(line)
+    speakers = frozenset(name for name, count in turns.items() if count >= MIN_TURNS)
+    count = sum(turns[name] for name in speakers)
+    if len(speakers) < MIN_SPEAKERS or chars < MIN_MEAN_CHARS * count:
         return frozenset()
-    return frozenset(speakers) if chars >= MIN_MEAN_CHARS * count else frozenset()
+    is_broken = chars <= MAX_BROKEN_CHARS * count and (
+        sum(first_line_chars[name] for name in speakers) >= MIN_FIRST_LINE_CHARS * count
+    )
+    return speakers if is_broken or count >= MIN_TURN_SHARE * lines else frozenset()
 
 
 def split_turns(text: str, speakers: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,14 @@ def test_each_turn_is_cut_where_its_speaker_begins(style):
         assert begins_turn(part, who)
 
 
+def test_turns_that_a_page_breaks_into_lines_are_whole():
+    more = "and it was said again in other words,\nso that the whole turn takes several lines.\n"
+    text = "".join(f"{who}: {words}\n{more * 2}" for who, words in SAID)
+    speakers = find_speakers([text])
+    assert speakers == {"Ana Wirth", "Ben"}
+    assert [who for who, _ in split_turns(text, speakers)] == [who for who, _ in SAID]
+
+
 def test_a_short_turn_belongs_to_the_next_one():
     text = written("plain") + "Ana Wirth: Yes.\nBen: And the spare part goes to the cellar.\n"
     *_, last = split_turns(text, find_speakers([text]))
@@ -62,6 +70,7 @@ NO_TRANSCRIPTS = {
     "records": "Name: Ana\nCity: Rome\nAge: 41\n\n" * 20,
     "a log": "12:00:01 INFO: The service has started on port 8000.\n12:00:02 ERROR: No disk.\n" * 9,
     "one speaker": "Ana: The valve of the second pump leaks again.\n" * 9,
+    "a reference": ("timeout\nType: int\nDefault: 5\n" + "How long to wait for it.\n" * 6) * 9,
     "code": "def f(x):\n    if x: return 1\n    else: return 2\n" * 9,
     "settings": "timeout: 5\nretries: 3\nname: pump\n" * 9,
     "addresses": "http://a.example/x\nhttps://b.example/y\n" * 9,

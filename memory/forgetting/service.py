@@ -189,7 +189,7 @@ def _apply_once(
     replies: set[UUID] = set()
     if not scope.replies:
         replies = exposed_replies(project, deletions, excerpts, unfinished_replies(project))
-    elif write_tombstones:
+    elif not is_preview:
         transaction.on_commit(partial(_forget_late, project, deletions, excerpts, by, reason))
     receipt = create_receipt(deletions, removed, phrases, replies, found)
     receipt = replace(receipt, kept_sources=sorted(kept)[:MAX_LISTED_IDS])

@@ -42,7 +42,11 @@ class Receiver:
                     self.handle_expect_100()
                 length = int(self.headers.get("Content-Length", 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                received = Received(self.command, self.path, headers, self.rfile.read(length))
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    # The sender was killed after the headers.
+                    return
+                received = Received(self.command, self.path, headers, body)
                 receiver.requests.append(received)
                 reply = receiver.reply
                 self._send(reply(received) if callable(reply) else reply)

@@ -194,8 +194,14 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     rows = search.find_candidates(scope, terms, size, embedder.name, vector)
     if SourceType.FILE not in scope.source_types:
         return rank_rows(query, rows, terms)
-    named = [row._replace(speaker=speaker_in(row) or row.speaker) for row in rows]
-    is_turn = np.array([bool(speaker_in(row)) for row in rows], bool)
+    speakers = [speaker_in(row) for row in rows]
+    if not any(speakers):
+        return rank_rows(query, rows, terms, ranking.FILE_WEIGHTS)
+    named = [
+        row._replace(speaker=speaker or row.speaker)
+        for row, speaker in zip(rows, speakers, strict=True)
+    ]
+    is_turn = np.array(speakers) != ""
     weights = {
         name: np.where(is_turn, ranking.WEIGHTS.get(name, 0.0), weight)
         for name, weight in ranking.FILE_WEIGHTS.items()

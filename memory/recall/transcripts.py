@@ -87,8 +87,11 @@ def split_turns(text: str, speakers: frozenset[str]) -> Iterator[tuple[str, str]
 
 def begins_turn(text: str, speaker: str) -> bool:
     """Return whether one of the first lines of `text` begins a turn of `speaker`."""
-    lines = text[: 10 * MAX_START_CHARS].splitlines()[:4]
-    return any(_speaker(line) == speaker for line in lines)
+    start = text[: 10 * MAX_START_CHARS]
+    # Most passages are no turns. Without this check, a search in manuals took 26 ms instead of 11.
+    if speaker not in start:
+        return False
+    return any(_speaker(line) == speaker for line in start.splitlines()[:4])
 
 
 def _turn_starts(text: str, speakers: frozenset[str]) -> Iterator[TurnStart]:

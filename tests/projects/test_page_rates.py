@@ -60,6 +60,7 @@ def test_addresses_of_one_ipv6_network_are_counted_together(client, db, slow):
 
     assert [status(f"2001:db8:0:1::{number}") for number in range(4)] == [200, 200, 200, 429]
     assert status("2001:db8:0:2::1") == 200
+    assert [status(f"::ffff:192.0.2.{number}") for number in range(5)] == [200] * 5
 
 
 def test_programs_and_monitoring_are_not_counted_as_pages(client, api, owner, project, slow):

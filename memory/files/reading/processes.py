@@ -151,8 +151,9 @@ def _reason(output: bytes, status: int, used_bytes: int, limits: ReadingLimits) 
         failure = json.loads(output[LENGTH_DIGITS:])
     except ValueError:
         return "damaged"
+    # The file may have taken control of the parser: the error may be no text, and the log must not
+    # contain text of the file.
     reason = failure["error"] if failure["error"] in list(MESSAGES) else "damaged"
-    # The file may have taken control of the parser, and the log must not contain its text.
     name = str(failure.get("exception", ""))
     is_name = name.isidentifier() and len(name) <= MAX_NAME_CHARS
     logger.info("A file cannot be read: %s %s", reason, name if is_name else "")

@@ -33,7 +33,10 @@ def client_ip(request: HttpRequest) -> str:
 def client_network(request: HttpRequest) -> str:
     """Return the address of the client; for IPv6, its /64 network, which one client controls."""
     address = ipaddress.ip_address(client_ip(request))
-    return str(ipaddress.ip_network((address, 64 if address.version == 6 else 32), strict=False))
+    # A socket for both protocols shows IPv4 clients as ::ffff:192.0.2.1.
+    if address.version == 4 or address.ipv4_mapped:
+        return str(address)
+    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def _address(text: str) -> str | None:

@@ -32,8 +32,7 @@ REPLY_PATHS = ("/messages", "/regenerate", "/rerun", "/chat/completions")
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 watchdog.dump_stacks_on_signal()
 sys.setswitchinterval(SWITCH_INTERVAL_S)
-with preload.garbage_collection_paused():
-    django.setup(set_prefix=False)
+django.setup(set_prefix=False)
 
 
 class SingleThreadHandler(ASGIHandler):

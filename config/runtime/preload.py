@@ -11,8 +11,6 @@ garbage collection, and each full collection stopped it for up to 0.4 s.
 
 import gc
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from threading import Thread
 
@@ -24,16 +22,6 @@ log = logging.getLogger(__name__)
 # The number of new objects after which the youngest generation is collected. The default is 700.
 # https://docs.python.org/3/library/gc.html#gc.set_threshold
 GC_THRESHOLD = 10_000
-
-
-@contextmanager
-def garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection while modules load, because little becomes garbage. Then freeze."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        freeze_loaded_objects()
 
 
 def freeze_loaded_objects() -> None:

@@ -123,13 +123,6 @@ def test_every_process_that_sets_django_up_uses_the_threshold():
     assert gc.get_threshold()[0] == preload.GC_THRESHOLD
 
 
-def test_collection_is_enabled_after_a_failure_to_load():
-    with pytest.raises(ImportError), preload.garbage_collection_paused():
-        assert not gc.isenabled()
-        raise ImportError
-    assert gc.isenabled()
-
-
 def test_a_forking_process_has_no_threads_and_no_connections(tmp_path, monkeypatch):
     monkeypatch.setenv("STRATA_DATA_DIR", str(tmp_path))
     output = subprocess.check_output([sys.executable, "-c", THREADS], cwd=ROOT, timeout=90)

@@ -71,7 +71,6 @@ hypothesis_settings.load_profile("quick")
 OPEN = ExitStack()
 DATA_DIR = Path(os.environ["STRATA_DATA_DIR"])
 TEMPLATE = "strata_template"
-WITHOUT_DATABASE = ("unit", "bounds", "test_conventions.py", "test_imports.py")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,12 +89,6 @@ def pytest_configure(config) -> None:
 
     truncation.quickly()
     static_files.once()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.path.relative_to(TESTS).parts[0] not in WITHOUT_DATABASE:
-        start_database()
 
 
 @cache
@@ -122,6 +115,13 @@ def start_database() -> None:
                 connection.execute("CREATE DATABASE postgres")
             with psycopg.connect(url.format(TEMPLATE)) as connection:
                 connection.execute("TRUNCATE auth_user RESTART IDENTITY CASCADE")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Commands that a test starts find the data folder with its database, as in an installation.
+    if {mark.name for mark in item.iter_markers()} & {"process", "docs"}:
+        start_database()
 
 
 # The marks of whole folders; single files set `pytestmark`.
@@ -165,8 +165,10 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix) -> None:
+    """Start the database for the first test that needs it."""
     from django.db import connection
 
+    start_database()
     connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
 
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from fcntl import LOCK_EX, flock
+from hashlib import sha256
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +25,8 @@ from tests.shape import parts
 from tests.shape.ports import reserved_port
 
 PASSWORD = "pass-word-1"
+# Migrating takes ten seconds, which no run of a single test should wait for.
+CACHE = ROOT / ".pytest_cache/test-data"
 # Where a data folder keeps a token of `admin`.
 TOKEN = "token"
 
@@ -74,21 +78,22 @@ def installed(data_dir: Path, model: Model) -> Iterator[Installation]:
 
 def migrated_into(data_dir: Path) -> None:
     """Puts a database with all tables, `admin` and a token of theirs into an empty data folder."""
-    # Copied with owners and modes: PostgreSQL insists on its own.
+    # Copied with owners and modes, because PostgreSQL insists on its own.
     subprocess.run(["cp", "-a", f"{migrated()}/.", data_dir], check=True)
 
 
 def migrated() -> Path:
-    """A data folder with all that, to be copied; made once in a run."""
+    """Return a data folder with all that, to be copied. It is made again if a migration changes."""
     from config.postgres import server
 
-    folder = Path(os.environ["STRATA_TEST_DATA"]) / "migrated"
-    with folder.with_suffix(".lock").open("w") as lock_file:
+    folder = CACHE / _digest()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with CACHE.with_suffix(".lock").open("w") as lock_file:
         flock(lock_file, LOCK_EX)
         if not folder.exists():
-            draft = folder.with_suffix(".new")
-            shutil.rmtree(draft, ignore_errors=True)
-            draft.mkdir()
+            for outdated in CACHE.iterdir():
+                shutil.rmtree(outdated)
+            draft = Path(tempfile.mkdtemp(prefix="strata-migrated-"))
             with server.attached(draft):
                 host = quote(str(server.socket_directory(draft)), safe="")
                 # Throw-away data need not reach the disk.
@@ -97,14 +102,31 @@ def migrated() -> Path:
                 ) as connection:
                     connection.execute("ALTER SYSTEM SET fsync = off")
                     connection.execute("SELECT pg_reload_conf()")
-                new_installation = Installation(draft, _environment(draft, ""))
+                # A planted fault must not get into later runs.
+                environment = _environment(draft, "") | {"STRATA_FAULT": ""}
+                new_installation = Installation(draft, environment)
                 new_installation.manage("migrate", "--verbosity=0")
                 account = ("--username=admin", "--email=admin@example.org")
                 new_installation.manage("createsuperuser", "--noinput", "--verbosity=0", *account)
                 (draft / TOKEN).write_text(new_installation.manage("create_token", "admin"))
                 new_installation.commands.end()
-            draft.rename(folder)
+            # Copied with owners and modes, which a move to another file system would lose.
+            subprocess.run(["cp", "-a", draft, folder.with_suffix(".new")], check=True)
+            folder.with_suffix(".new").rename(folder)
+            shutil.rmtree(draft)
     return folder
+
+
+def _digest() -> str:
+    """Return a digest of the files that decide what a new data folder contains."""
+    digest = sha256()
+    files = [ROOT / "requirements.txt", ROOT / "config/beat_schedule.py", Path(__file__)]
+    for app in ("config", "projects", "chat", "memory"):
+        files += sorted((ROOT / app / "migrations").glob("*.py"))
+    files += sorted(path for path in (ROOT / "config/postgres").iterdir() if path.is_file())
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _environment(data_dir: Path, model_url: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ whole until they are rewritten.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from uuid import UUID
 
 from django.db.models import Q
@@ -42,7 +43,7 @@ def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) 
         kept = [line for line in found if line not in lost]
         of_model = [line for line in kept if not line.speaker]
         if of_model:
-            if not comparison.is_possible:
+            if comparison.forgotten is None:
                 continue
             lost += (exposing := comparison.exposing(of_model))
             kept = [line for line in kept if line not in exposing]
@@ -77,18 +78,25 @@ class _Comparison:
 
     def __init__(self, project: Project, deletions: DeletionSet) -> None:
         self.project = project
+        self._deletions = deletions
+
+    @cached_property
+    def forgotten(self) -> list[TextIndex] | None:
+        """The forgotten texts. None if they are more than MAX_COMPARED_MESSAGES."""
+        deletions = self._deletions
         ids = deletions.messages | deletions.unremembered
         rows = Message.objects.filter(
             Q(pk__in=list(ids)[: MAX_COMPARED_MESSAGES + 1]) | Q(session__in=deletions.sessions),
-            project=project,
+            project=self.project,
         )
         texts = list(rows.values_list("text", flat=True)[: MAX_COMPARED_MESSAGES + 1])
-        of_files = project.entries.filter(file__document__in=deletions.summarised_files)
-        earlier = EntryRevision.objects.filter(project=project, entry__in=of_files.values("pk"))
+        of_files = self.project.entries.filter(file__document__in=deletions.summarised_files)
+        earlier = EntryRevision.objects.filter(
+            project=self.project, entry__in=of_files.values("pk")
+        )
         texts += [*of_files.values_list("summary", flat=True)]
         texts += [*earlier.values_list("summary", flat=True)]
-        self.is_possible = len(texts) <= MAX_COMPARED_MESSAGES
-        self._forgotten = [TextIndex(text) for text in texts] if self.is_possible else []
+        return None if len(texts) > MAX_COMPARED_MESSAGES else [*map(TextIndex, texts)]
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
         """Return the lines with a particular of the forgotten text that their own sources lack."""
@@ -97,7 +105,7 @@ class _Comparison:
             suspicious = [
                 particular
                 for particular in find_entities(line.text)
-                if any(particular in text for text in self._forgotten)
+                if any(particular in text for text in self.forgotten or ())
             ]
             if suspicious:
                 own = TextIndex("\n".join(self._own_texts(line)))

@@ -93,8 +93,12 @@ POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
     # Prepare statements at their first use, because each message runs the same few statements. This
-    # applies to projects.core.database.server_cursor; Django's own cursors never prepare.
+    # applies to projects.core.database.server_cursor; Django's own cursors never prepare. Without
+    # generic plans, PostgreSQL would plan most of them at each use, which takes longer than to run
+    # them: it expects more of a plan for the values. https://www.postgresql.org/docs/18/sql-prepare.html
     _options["prepare_threshold"] = 0
+    _arguments = [str(_options.get("options", "")), "-c plan_cache_mode=force_generic_plan"]
+    _options["options"] = " ".join(_arguments).strip()
 if _env.replica_url:
     _replica: dict[str, object] = dict(dj_database_url.parse(_env.replica_url))
     _replica_options = _replica.get("OPTIONS", {})

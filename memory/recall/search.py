@@ -39,7 +39,12 @@ VISIBLE_SUMMARY = (
 # A file is visible if it belongs to the project, or to a chat for which `{visible}` holds.
 VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
 # https://github.com/pgvector/pgvector#iterative-index-scans
-ITERATIVE_SCAN_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
+# The index of vectors is partial, so only a plan for the embedder's name can use it.
+INDEX_SCAN_SETTINGS = {
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": "200",
+    "plan_cache_mode": "force_custom_plan",
+}
 
 
 @dataclass(frozen=True)
@@ -363,7 +368,7 @@ def _iterative_scan(database: Any) -> Iterator[None]:
     with transaction.atomic(using=database.alias), database.cursor() as cursor:
         calls = ", ".join(
             f"set_config('{name}', '{value}', true)"
-            for name, value in ITERATIVE_SCAN_SETTINGS.items()
+            for name, value in INDEX_SCAN_SETTINGS.items()
         )
         cursor.execute(f"SELECT {calls}")
         yield

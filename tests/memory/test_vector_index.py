@@ -41,6 +41,22 @@ def test_a_large_project_is_taken_in(large):
     assert vector_index.projects_behind(embedders.get()) == []
 
 
+def test_a_search_in_the_index_is_planned_for_its_embedder(large, owner):
+    """A plan for any embedder cannot use the index, which is that of one."""
+    modes = []
+
+    def note_mode(execute, sql, params, many, context):
+        if "memory_vector" in sql:
+            with connection.connection.cursor() as cursor:
+                modes.extend(cursor.execute("SHOW plan_cache_mode").fetchone())
+        return execute(sql, params, many, context)
+
+    vector_index.add_waiting(embedders.get())
+    with connection.execute_wrapper(note_mode):
+        assert recalled_texts(large, owner, QUESTION)
+    assert modes == ["force_custom_plan"]
+
+
 def test_a_small_project_never_is(large, owner):
     small = create_project(owner, name="Small", slug="small")
     talk(small, owner, TEXTS[0])

@@ -73,6 +73,18 @@ def test_postgresql_plans_the_statement_once(session, owner, editor, messages_by
     assert prepared_statements('"text"%FROM%chat_message') == 1
 
 
+def test_a_plan_for_any_values_is_used_again(session, owner, messages_by):
+    """Planning takes longer than running the statement."""
+    for _ in range(3):
+        messages_by(session.pk, owner.pk, FUTURE)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+            " WHERE statement LIKE '%FROM \"chat_message\"%'"
+        )
+        assert cursor.fetchall() == [(3, 0)]
+
+
 def test_behind_a_pooler_nothing_is_prepared(session, owner, messages_by, monkeypatch):
     connection.ensure_connection()
     monkeypatch.setattr(connection.connection, "prepare_threshold", None)

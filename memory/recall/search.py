@@ -367,8 +367,7 @@ def _iterative_scan(database: Any) -> Iterator[None]:
     """Let a scan of the vector index continue until enough rows meet the conditions."""
     with transaction.atomic(using=database.alias), database.cursor() as cursor:
         calls = ", ".join(
-            f"set_config('{name}', '{value}', true)"
-            for name, value in INDEX_SCAN_SETTINGS.items()
+            f"set_config('{name}', '{value}', true)" for name, value in INDEX_SCAN_SETTINGS.items()
         )
         cursor.execute(f"SELECT {calls}")
         yield

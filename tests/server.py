@@ -83,7 +83,10 @@ def migrated_into(data_dir: Path) -> None:
 
 
 def migrated() -> Path:
-    """Return a data folder with all that, to be copied. It is made again if a migration changes."""
+    """Return a data folder with a migrated database, the administrator `admin` and a token.
+
+    Tests copy it. It is made again if a migration changes.
+    """
     from config.postgres import server
 
     folder = CACHE / _digest()

@@ -30,6 +30,7 @@ from chat.attachments import file_removal
 from chat.importers import FileResult, ImportRejectedError, check_file, import_file
 from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
+from projects.core.database import collect_statistics
 from projects.core.errors import LimitError
 from projects.core.text import storable
 from projects.models import Membership, Project
@@ -44,6 +45,8 @@ MAX_UNFINISHED = 3
 TASK_SECONDS = 600.0
 # After this time, the broker message of a waiting import is considered lost.
 LOST_AFTER = timedelta(minutes=2)
+# The number of imported messages from which the statistics of the tables are collected again.
+MIN_ANALYZED_MESSAGES = 1_000
 # The first half of the lock id, which separates import locks from other advisory locks.
 LOCK_NAMESPACE = 0x696D706F7274  # "import"
 
@@ -244,6 +247,8 @@ def _finish(upload: Import, state: ImportState, **changes: object) -> None:
             finished = Import.objects.get(pk=upload.pk)
             import_finished.send(sender=Import, upload=finished)
     _discard_file(upload)
+    if state == ImportState.DONE and cast(int, changes["imported"]) >= MIN_ANALYZED_MESSAGES:
+        collect_statistics()
 
 
 def _discard_file(upload: Import) -> None:

@@ -189,6 +189,16 @@ def is_lock_conflict(error: OperationalError) -> bool:
     return getattr(error.__cause__, "sqlstate", "") in LOCK_CONFLICTS
 
 
+def collect_statistics() -> None:
+    """Let PostgreSQL count the rows of its tables, after many were added at once.
+
+    It would do so by itself within minutes. Until then, prepared statements keep plans that were
+    made for smaller tables.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `work` in a worker thread. Its database connection is returned to the pool before this
     returns.

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.files.storage import default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from chat import tasks
@@ -84,6 +84,14 @@ class TestApi:
         assert [result["id"] for result in api(editor).get(URL).json()["results"]] == [
             payload["id"]
         ]
+
+    def test_statistics_include_what_a_large_import_added(self, waiting, monkeypatch):
+        """Otherwise prepared statements keep plans for small tables."""
+        monkeypatch.setattr(jobs, "MIN_ANALYZED_MESSAGES", 13)
+        tasks.run_import(str(waiting.pk))
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'chat_message'")
+            assert cursor.fetchone() == (Message.objects.count(),)
 
     def test_a_zip_file_and_a_named_format(self, api, project, owner):
         whole = zip_of({"conversations.json": file_of(BRANCHES).read()}).read()

@@ -27,7 +27,7 @@ IMAGE_CONTEXT := deploy manage.py config projects chat memory templates static p
 run: $(VENV)/.installed $(VENV)/.demo-tried
 	@exec $(BIN)/python manage.py up
 
-# Everything, in about 15 minutes on two cores.
+# Everything, in 15 to 30 minutes on two cores.
 test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium lint
 	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile=thorough
 

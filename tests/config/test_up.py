@@ -97,6 +97,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     ("moment", "number"),
     [
         ("Strata is ready", signal.SIGTERM),
+        ("Strata is ready", signal.SIGHUP),
         ("Strata is starting", signal.SIGINT),
         ("Strata is starting", signal.SIGHUP),
     ],

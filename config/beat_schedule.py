@@ -25,7 +25,7 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     "Webhook deliveries": ("memory.tasks.run_deliveries", 20, "seconds"),
     "Clearing of the webhook log": ("memory.tasks.clear_deliveries", 1, "hours"),
 }
-# Seconds after which workers drop a task. A beat that was stopped sends overdue tasks once.
+# Seconds after which workers drop a task that they have not started.
 EXPIRE_S = 120
 
 

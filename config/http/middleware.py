@@ -66,8 +66,8 @@ class PageCompressionMiddleware(GZipMiddleware):
 
     The length of a compressed page reveals whether text that another site put into the request also
     occurs elsewhere on the page (https://breachattack.com). Therefore responses to requests from
-    other sites are not compressed. Older browsers do not report the requesting site. For these,
-    Django adds random bytes and masks its CSRF tokens.
+    other sites are not compressed. Older browsers do not report the requesting site. Against
+    such requests, Django adds random bytes and masks its CSRF tokens.
     """
 
     def process_response(
@@ -193,7 +193,10 @@ class RequestLogMiddleware(RequestMiddleware):
 
 
 class PageRateLimitMiddleware(MiddlewareMixin):
-    """Limits how often a user or an IP address requests pages. Programs have separate limits."""
+    """Limits how often a user or, before sign-in, a network requests pages.
+
+    Requests of programs have other limits.
+    """
 
     def process_view(self, request: HttpRequest, *view: object) -> HttpResponse | None:
         # Imported on demand, because config.asgi imports this module before models are loaded.

@@ -22,8 +22,7 @@ log = logging.getLogger(__name__)
 def work(
     name: str, queues: Sequence[str], heartbeat: Callable[[], None], with_beat: bool = False
 ) -> None:
-    """Run the tasks of `queues` until SIGTERM, with as many tasks of each queue at a time as it has
-    slots.
+    """Run the tasks of `queues` until SIGTERM, in one thread for each slot of the queues.
 
     The loop that receives tasks calls `heartbeat`.
     """
@@ -55,7 +54,7 @@ class WatchedConsumer(Consumer):
         self._tended_at = time.monotonic()
         super().__init__(*args, **kwargs)
 
-    def turn(self) -> None:
+    def tick(self) -> None:
         self._heartbeat()
         if time.monotonic() - self._tended_at > HEARTBEAT_S / 2:
             self._tended_at = time.monotonic()
@@ -63,12 +62,12 @@ class WatchedConsumer(Consumer):
 
     def perform_pending_operations(self) -> None:
         """Call `heartbeat` in each iteration of the loop, for brokers without an event loop."""
-        self.turn()
+        self.tick()
         super().perform_pending_operations()
 
     def register_with_event_loop(self, hub: Any) -> None:
-        self.turn()
-        hub.call_repeatedly(HEARTBEAT_S, self.turn)
+        self.tick()
+        hub.call_repeatedly(HEARTBEAT_S, self.tick)
         super().register_with_event_loop(hub)
 
     def ensure_connected(self, conn: Connection) -> Connection:
@@ -79,8 +78,8 @@ class WatchedConsumer(Consumer):
 
         # Called every second until the next attempt.
         def before_retry() -> None:
-            self.turn()
+            self.tick()
             maybe_shutdown()
 
-        self.turn()
+        self.tick()
         return conn.ensure_connection(report_failure, callback=before_retry)

@@ -1,4 +1,4 @@
-"""Declarations of all environment variables. Each variable is declared only once.
+"""Declaration of environment variables. Other modules of `config.settings` declare each only once.
 
 A declaration validates the variable at start-up. `config.settings.reference` generates
 `.env.example` and the tables in the documentation from the declarations. The file `.env` (see
@@ -32,7 +32,7 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 IS_PACKAGE = (BASE_DIR / "__main__.py").exists()
 # The data folder if STRATA_DATA_DIR is not set.
 DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else BASE_DIR / "var"
-# The minimum length of secrets that are hidden in logs. Shorter ones occur within other words.
+# The minimum length of secrets that are hidden in logs. Shorter ones could be part of other words.
 MIN_SECRET_CHARS = 6
 # A % that does not begin an escape sequence.
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -169,7 +169,7 @@ T = TypeVar("T", bound=Variables)
 
 
 def declaration(field: FieldInfo) -> dict[str, Any]:
-    """Return the data that `var` declared in addition to the default."""
+    """Return the arguments of `var` for messages and documentation."""
     assert isinstance(field.json_schema_extra, dict)
     return field.json_schema_extra
 
@@ -223,9 +223,9 @@ def read_secret(name: str) -> str:
 
 
 def require_packages(module: str, extra: str, variable: str) -> None:
-    """Raise SystemExit if `module` is not installed. `extra` installs it.
+    """Raise SystemExit if `module` is not installed.
 
-    For callers that found `variable` set, which needs the module.
+    The message names `variable`, which needs the module, and `extra`, which installs it.
     """
     try:
         found = find_spec(module)

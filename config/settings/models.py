@@ -81,7 +81,7 @@ class ModelVariables(Variables):
         "STRATA_CONTEXT_TOKENS",
         32_000,
         "a number of tokens from 2000",
-        "The tokens of a prompt and its answer together.",
+        "The maximum number of tokens of a prompt and its answer together.",
         ge=2_000,
         le=2_000_000,
     )
@@ -109,8 +109,9 @@ class RecallVariables(Variables):
     embedding_dimensions: int = var(
         "STRATA_EMBEDDING_DIMENSIONS",
         0,
-        "the number of dimensions of its vectors, from 1 to 4000",
-        "The dimensions of its vectors. Required for a model that is not built in.",
+        "the number of dimensions of the embedder's vectors, from 1 to 4000",
+        "The number of dimensions of the embedder's vectors. Required for a model that is not "
+        "built in.",
         example="1536",
         shown_default="the built-in model's",
         ge=0,
@@ -143,7 +144,7 @@ HAS_SYSTEM_MODEL = bool(_env.system_model)
 SYSTEM_MODEL = _env.system_model or ("extractive" if CHAT_MODEL == "demo" else CHAT_MODEL)
 MODEL_FIRST_TOKEN_TIMEOUT = _env.first_token_timeout
 MODEL_TIMEOUT = _env.model_timeout
-# The environment variables of providers whose key is set. pydantic-ai itself reads the keys.
+# The environment variables of the providers whose key is set.
 MODEL_KEYS = {
     provider: variable
     for provider, variable in {

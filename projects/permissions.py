@@ -1,4 +1,4 @@
-"""Access to projects. The functions return the object, or raise Http404 as if it did not exist."""
+"""Access to projects. Without access, functions raise Http404, as if the project did not exist."""
 
 from django.db.models import QuerySet
 from django.http import Http404

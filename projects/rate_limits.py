@@ -1,4 +1,4 @@
-"""Rate limits of tokens, users and pages. They are counted in the database, for all processes.
+"""Rate limits of tokens, users and pages. Requests of all processes are counted in the database.
 
 The API responds 429, and sends headers with the number of remaining requests:
 https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-07
@@ -68,7 +68,7 @@ _COUNT = """
 
 @dataclass(frozen=True)
 class RateLimitState:
-    """The state of the rate nearest to its limit, fully available after `reset_s` seconds."""
+    """The state of one rate. After `reset_s` seconds, `limit` requests are possible again."""
 
     limit: int
     remaining: int
@@ -98,8 +98,8 @@ class RateLimitExceededError(LimitError):
 def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | None:
     """Count one request for each of `rates`, both for the token and for its user.
 
-    `rates` are names in the setting RATES. Returns None if all of them are off. Raises
-    `RateLimitExceededError`.
+    `rates` are names in the setting RATES. Returns the rate with the fewest remaining requests, or
+    None if all of them are off. Raises `RateLimitExceededError`.
     """
     limits: dict[str, tuple[int, int]] = {}
     for name in rates:
@@ -112,7 +112,7 @@ def count_request(user, token: Token, rates: Iterable[str]) -> RateLimitState | 
 
 
 def count_page(request: HttpRequest) -> None:
-    """Count one request of a page for its user, or if nobody is signed in for its network address.
+    """Count one request of a page, by user. If nobody is signed in, count it by client network.
 
     Raises `RateLimitExceededError`.
     """

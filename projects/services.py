@@ -65,7 +65,7 @@ def create_project(owner, **fields) -> Project:
 
 @transaction.atomic
 def set_archived(project: Project, archived: bool, by: Any = None) -> None:
-    """Archive `project`, or make it active again. Archiving it twice keeps the first time."""
+    """Archive `project`, or make it active again. Do nothing if it is already in this state."""
     if archived != project.is_archived:
         project.archived_at = timezone.now() if archived else None
         project.save(update_fields=["archived_at"])

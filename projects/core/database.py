@@ -79,7 +79,7 @@ class PreparedQuery:
     once per connection.
 
     Use it only for queries that run for every prompt or every write. docs/recall.md and
-    docs/performance.md state the CPU time that each query saves.
+    docs/performance.md state the CPU time that this saves.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
     SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON
@@ -94,7 +94,7 @@ class PreparedQuery:
 
     @classmethod
     def compile_all(cls) -> None:
-        """Compile the queries of all loaded modules. Django asks the database for its version."""
+        """Compile the queries of all loaded modules. This needs a connection to the database."""
         # Django compiles SELECT FOR UPDATE only in a transaction.
         with transaction.atomic():
             for query in list(cls.instances):

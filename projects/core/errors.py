@@ -12,8 +12,8 @@ StrOrPromise = str | Promise
 
 
 class DomainError(Exception):
-    """An operation was refused, or failed for a reason that the user can understand. `str(error)`
-    is a translated sentence for users.
+    """An operation was rejected, or failed for a reason that the user can understand. `str(error)`
+    is a sentence for users, in their language if it is translated.
 
     `code` is for programs and never changes. `field` is the name of the invalid input, or empty.
     `retry_after_s` is the number of seconds after which the same request may succeed.
@@ -72,7 +72,7 @@ class ConflictError(DomainError):
 
 
 class StaleVersionError(ConflictError):
-    """The object has changed since the caller read it. With `If-Match`, the response is 412."""
+    """The object has changed since the caller read it."""
 
     status = 412
     default_code = "stale_version"

@@ -1,7 +1,7 @@
 """Primary keys, and the base class of models that belong to a project.
 
-Saving and deleting filter every statement by project, so that a database that is sharded by project
-needs only one shard.
+Saving and deleting filter every statement by project. If a database is sharded by project, each
+statement then runs on one shard.
 """
 
 from collections.abc import Collection

@@ -63,8 +63,8 @@ SPECIAL = [
         "3fff::/20",
     )
 ]
-# Below 1024, only the ports of HTTP are permitted. Above, ports are blocked whose servers could
-# take a request for a command. https://fetch.spec.whatwg.org/#port-blocking
+# Below 1024, only the ports of HTTP are permitted. Above, ports are blocked if their servers could
+# interpret a request as a command. https://fetch.spec.whatwg.org/#port-blocking
 LOW_PORTS = {80, 443}
 BLOCKED_PORTS = set(map(int, "1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6679".split()))
 BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
@@ -73,7 +73,7 @@ BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
 class OutboundFailure(TextChoices):
     """The reason why nothing was sent or no response arrived."""
 
-    MALFORMED = "malformed", _("The address must start with http:// or https://.")
+    MALFORMED = "malformed", _("This is not a valid http:// or https:// address.")
     CREDENTIALS = "credentials", _("The address must not contain a username or password.")
     PORT = "port", _("This port is reserved for another protocol.")
     INSIDE = "inside", _("This address is not on the public internet.")

@@ -1,4 +1,4 @@
-"""Makes text storable in PostgreSQL, and translates default names."""
+"""Makes text storable in PostgreSQL, and translates default names and stored reasons."""
 
 import re
 
@@ -27,5 +27,5 @@ def translate_name(name: str) -> str:
 
 
 def translate_reason(reason: str) -> str:
-    """Return a stored reason in the reader's language, or in English without a translation."""
+    """Return a stored reason in the reader's language, or in English if it is not translated."""
     return gettext(reason) if reason else ""

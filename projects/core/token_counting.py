@@ -23,19 +23,18 @@ def _encoding() -> tiktoken.Encoding:
 def count(text: str) -> int:
     """Return the number of tokens in `text`. Names of special tokens count as plain text.
 
-    The number is exact, except for texts with a run of MAX_RUN_CHARS or more characters that are
-    all spaces or all other characters. For these it is an upper bound, too high by about one token
-    per MAX_RUN_CHARS. If each piece of a text ends in a newline and starts with a character other
-    than a space, the sum of the counts is the count of the text.
+    The number is exact, except for texts with MAX_RUN_CHARS or more successive white-space
+    characters, or as many other characters. For these it is an upper bound, too high by about one
+    token per MAX_RUN_CHARS. If a text is cut only between a newline and a character other than
+    white space, the counts of the parts add up to the count of the text.
     """
     return sum(len(tokens) for tokens in _encoded(text))
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return the longest prefix of `text` with at most `limit` of the tokens of `text`.
+    """Return the beginning of `text`, with at most `limit` tokens by `count`.
 
-    Characters are not split, and nothing is appended. `count` of the result is at most `limit`. A
-    negative limit means 0.
+    Characters are not split, and nothing is appended. A negative limit means 0.
     """
     limit = max(limit, 0)
     tokens: list[int] = []

@@ -82,7 +82,7 @@ def project_models() -> Any:
 
 
 def validate_system_model_name(name: str) -> None:
-    """Accept the same names, and `extractive` for the summariser that only quotes."""
+    """Accept the names of chat models, and `extractive` for the summariser that only quotes."""
     if name != EXTRACTIVE:
         validate_model_name(name)
 

@@ -123,9 +123,9 @@ class MessageListView(generics.ListAPIView):
 def _record(
     session: Session, user, images: list[UUID], content: str, author: str = "", **fields
 ) -> Message:
-    """Store a message without a reply. `user` recorded it, in the name of `author` if it is given.
+    """Store a message that `user` recorded, without a reply. `author` is the speaker if given.
 
-    Forgetting all text of `user` includes it.
+    Forgetting all text of `user` includes the message.
     """
     fields.pop("reply")
     # Without images, the transaction of `post_message` is enough.
@@ -267,7 +267,7 @@ class StopView(APIView):
     def post(self, request, pk) -> Response:
         reply = permissions.message_for_writing(request.user, pk, request.auth)
         if reply.is_final:
-            raise ConflictError("This message is complete already.")
+            raise ConflictError("This message is not a reply in progress.")
         async_to_sync(live_replies.stop)(reply.pk)
         return _message_response(request, reply, status.HTTP_202_ACCEPTED)
 

@@ -201,7 +201,8 @@ def finalise(
     """Store the final text and status of `reply`. Return False if it was already final or deleted.
 
     A reply that `sweep_interrupted` finalised while its process had no database is stored again,
-    unless it has changed since. The model calls are booked in any case.
+    unless it has changed since. The model calls are booked in all these cases, but not if the
+    project was deleted.
     """
     final = {"text": text, "tokens": token_counting.count(text), "status": status, **changes}
     try:
@@ -237,7 +238,7 @@ def finalise(
 
 
 def _settle_again(reply: Message, calls: Sequence[Call]) -> None:
-    """Book the calls of a reply in place of `lost_calls`, because the process was alive."""
+    """Book the calls of a reply. They replace the call that `lost_calls` may have added."""
     Call.objects.filter(project=reply.project_id, pk=reply.pk).delete()
     booking.settle(calls)
 

@@ -149,10 +149,10 @@ def post_messages(
     """Append `drafts` in order. Return them with their place in the conversation.
 
     The session's row is locked while places are assigned, so that concurrent writers get the
-    numbers 1, 2, 3 … without gaps or duplicates. The first draft follows the end of the active
-    path, unless `at` names another place. Each later draft without a parent follows the preceding
-    draft. A draft with `remembered=False` keeps this value. The active path then ends at the last
-    draft, and `message_changed` is sent for the messages that left or joined it.
+    numbers 1, 2, 3 … without gaps or duplicates. A draft without a parent follows the preceding
+    draft. The first draft follows the end of the active path, or begins the branch `at`. A draft
+    with `remembered=False` keeps this value. The active path then ends at the last draft, or at the
+    head of `PresetPlaces`. `message_changed` is sent for earlier messages that left or joined it.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

@@ -139,7 +139,7 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """The numbers of added and skipped messages, and the errors of items that were not imported."""
+    """The numbers of sessions, of added and of skipped messages, and the errors of other items."""
 
     sessions: int = 0
     imported: int = 0
@@ -148,7 +148,7 @@ class ImportResult:
 
 
 class ErrorList(list[str]):
-    """A list that keeps the first MAX_STORED_ERRORS errors. `total` is the number of all."""
+    """A list that keeps the first MAX_STORED_ERRORS errors. `total` counts all errors."""
 
     total = 0
 

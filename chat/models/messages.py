@@ -50,7 +50,7 @@ class Status(models.TextChoices):
 # character takes up to 4 bytes.
 # https://www.postgresql.org/docs/18/textsearch-limitations.html
 MAX_SEARCHED_CHARS = 200_000
-# The maximum length of a run of letters and signs, such as "A@1A@1". Longer runs are cut, because
+# The maximum length of a run of letters and signs, such as "A@1A@1". Longer runs are split, because
 # PostgreSQL takes quadratic time to parse them: 14 s for 24,000 characters.
 MAX_SEARCHED_RUN_CHARS = 100
 TEXT_VECTOR = SearchVector(
@@ -112,7 +112,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
 
 class Message(ProjectScopedModel):
-    """One message. An alternative is another row with the same `parent`; none is overwritten."""
+    """One message. An alternative, such as another reply, is another row with the same `parent`."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # No index of its own, because other indexes begin with this column.

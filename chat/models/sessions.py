@@ -44,7 +44,7 @@ def open_label(title: str, visibility: str) -> str:
 
 class SessionQuerySet(models.QuerySet["Session"]):
     def visible_to(self, user) -> "SessionQuerySet":
-        """Return, in the user's projects, the shared sessions and the user's own private ones."""
+        """Return the sessions in the user's projects that are shared or that the user created."""
         return (
             self.not_deleted()
             .filter(project__memberships__user=user)

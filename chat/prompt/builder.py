@@ -1,8 +1,8 @@
 """Builds the prompt of a reply: sections in a fixed order within one token budget.
 
 A section is a function that is listed in `CHAT_PROMPT_SECTIONS` in `config/settings/models.py`. Its
-argument is a Turn. It returns a PromptSection, or None if it has nothing to add. Like context
-processors, sections do not depend on each other.
+argument is a Turn. It returns a PromptSection, or None if it has nothing to add. Of earlier
+sections, it only reads `Turn.shown_ids`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Turn:
 
     @cached_property
     def path(self) -> list[HistoryMessage | Message]:
-        """The messages down to `reply_to` that are in the window, oldest first."""
+        """The latest messages up to `reply_to`, oldest first: at least those in the window."""
         if self.reply_to is None:
             return []
         earlier = self.stored_path if self.stateless_history is None else self.stateless_history
@@ -88,7 +88,7 @@ class Turn:
 
     @cached_property
     def stored_path(self) -> list[HistoryMessage]:
-        """The messages of the path that are stored in the database."""
+        """The stored messages of `path`."""
         last = self.reply_to
         if last is None:
             return []

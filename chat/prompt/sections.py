@@ -89,7 +89,7 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
 
 
 def _quote_value(text: str) -> str:
-    """Return a name or title that a member chose, for the instructions of the system."""
+    """Quote and shorten a name or title that a member chose, for the instructions."""
     return quoting.quote_on_one_line(text)[:MAX_VALUE_CHARS]
 
 
@@ -130,7 +130,7 @@ def _within_reach(
 def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool results that follow it.
 
-    A single message that is longer than the context is cut at its end. If there are tool results,
+    A single message that is longer than the budget is cut at its end. If there are tool results,
     ProviderError is raised instead.
     """
     if turn.reply_to is None:

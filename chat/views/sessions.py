@@ -109,7 +109,7 @@ def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
 @login_required
 @require_GET
 def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
-    """Stream each version of a chat that is newer than the version of the open page."""
+    """Stream the version number of a chat whenever it exceeds the version of the open page."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     version = _parse_number(request.GET.get("version", "0"))
     grant = StreamGrant.for_request(request, chat_session)

@@ -48,7 +48,7 @@ def test_a_complete_reply_is_not_stopped(api, editor, question, stored_reply):
     for message in (question, stored_reply):
         answer = api(editor).post(url(message))
         assert answer.status_code == 409
-        assert "complete" in answer.json()["detail"]
+        assert "not a reply in progress" in answer.json()["detail"]
 
 
 def test_viewers_and_strangers_stop_nothing(api, viewer, stranger, question, fresh):

@@ -189,7 +189,7 @@ def record_private_read(session: Session, by: Any, **kwargs: object) -> None:
 
 @receiver(post_save, sender=Project)
 def check_layers(instance: Project, **kwargs: object) -> None:
-    """Schedule an update of the layers, because the budget or thresholds may have changed."""
+    """Schedule an update of the layers, because the budget may have changed."""
     mark_layers_changed(instance.pk)
 
 

@@ -74,8 +74,8 @@ def rewrite_entry(entry_id: str) -> None:
 def start_layers(entry: Entry | None) -> None:
     """Start an update of the layers if `entry` was the last entry that its project waited for.
 
-    The periodic run skips a project while one of its conversations is due. In a busy project, this
-    could be so at every run.
+    The periodic run skips a project while one of its conversations is due. In a busy project, it
+    could skip the project every time.
     """
     if entry is not None and cycle.layers_are_due(entry.project_id, datetime.now(UTC)):
         update_layers.apply_async([str(entry.project_id)], expires=TASK_EXPIRES_S)

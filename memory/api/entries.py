@@ -49,8 +49,8 @@ class CoversSerializer(serializers.Serializer):
 
 
 class LossSerializer(serializers.Serializer):
-    """A name, date, number or identifier that the entries below a digest contain and the digest
-    does not. If the list is too long, its last item has the kind `more` and the number of omitted
+    """A name, date, number or identifier in the sources of an entry that its text does not
+    contain. If the list is too long, its last item has the kind `more` and the number of omitted
     losses as text.
     """
 
@@ -113,12 +113,12 @@ def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str
         "version": bank.version if isinstance(bank, ProjectBank) else None,
         "shown": [
             {
-                "id": it.id,
-                "lines": len(it.places),
-                "of": it.of,
-                "shown_lines": shown.get(it.id, ()),
+                "id": entry.id,
+                "lines": len(entry.places),
+                "of": entry.of,
+                "shown_lines": shown.get(entry.id, ()),
             }
-            for it in bank.included
+            for entry in bank.included
         ],
         "left_out": [{"id": id, "reason": reason} for id, reason in bank.left_out],
     }
@@ -128,14 +128,14 @@ def bank_data(bank: Bank | ProjectBank, project: Project, user: Any) -> dict[str
 def _shown_lines(bank: Bank | ProjectBank, project: Project) -> Mapping[UUID, Sequence[Line]]:
     """Return, by entry, the lines in the bank, without entries that changed since."""
     if isinstance(bank, Bank):
-        return {it.id: it.lines for it in bank.included}
-    entries = project.entries.in_bulk([it.id for it in bank.included])
+        return {item.id: item.lines for item in bank.included}
+    entries = project.entries.in_bulk([item.id for item in bank.included])
     shown = {}
-    for it in bank.included:
-        entry = entries.get(it.id)
-        if entry is not None and entry.revision == it.revision:
+    for item in bank.included:
+        entry = entries.get(item.id)
+        if entry is not None and entry.revision == item.revision:
             lines = enumerate(entry.read_lines())
-            shown[it.id] = [line for place, line in lines if place in it.places]
+            shown[item.id] = [line for place, line in lines if place in item.places]
     return shown
 
 
@@ -330,9 +330,9 @@ class EntryListView(EntryBaseView, generics.ListAPIView):
 
 
 class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAPIView):
-    """One entry. Owners and editors may change its text, pin it and hide it. Owners may forget it
-    together with the entries that it was made from, with a token of the scope `admin`. The messages
-    stay, but are no longer remembered.
+    """One entry. Owners and editors may change its text, pin it and hide it. Owners, and editors in
+    their private chats, may forget it together with the entries that it was made from, with a token
+    of the scope `admin`. The messages stay, but are no longer remembered.
     """
 
     http_method_names = ("get", "patch", "delete", "head", "options")

@@ -250,7 +250,7 @@ def create_receipt(
     replies: Collection[UUID],
     found: Sequence[tuple[str, UUID]],
 ) -> ForgetReceipt:
-    """Search for `phrases` of the deleted texts, and return the receipt of the deletion."""
+    """Return the receipt of the deletion. `found` is the result of `find_phrases`."""
     rewritten = {pk for pk, trim in deletions.trims.items() if trim.needs_rewrite}
     waiting = Entry.objects.filter(pk__in=deletions.withheld | rewritten, state=EntryStatus.STALE)
     return ForgetReceipt(

@@ -40,11 +40,12 @@ UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
 
 
 def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | None:
-    """Write the entry of all unsummarised messages of a session; return None if none was written.
+    """Write the next entry of a session, and return it; return None if none was written.
 
-    The session is claimed first. The model is called outside of any transaction; a short
-    transaction that checks the lease and the sources commits the result. With `force`, sessions
-    that are not idle yet, or are waiting for a retry, are summarised too.
+    The entry covers the unsummarised messages, up to `MAX_RANGE_TOKENS`. The session is claimed
+    first. The model is called outside of any transaction. A short transaction that checks the lease
+    and the sources commits the result. With `force`, sessions that are not idle yet, or are waiting
+    for a retry, are summarised too.
     """
 
     def work(lease: Lease) -> Entry | None:
@@ -295,7 +296,7 @@ class SummaryJob:
         return entry
 
     def _delete(self, entry: Entry) -> None:
-        # It removes the links to the digests above, so callers withhold those first.
+        # This removes the links to the digests above, so callers withhold those first.
         self._record(ActivityVerb.DISSOLVED, entry)
         extraction.remove_sources(entry.fact_sources.filter(project=entry.project_id))
         delete_rows(Entry.objects.filter(project=entry.project_id, pk=entry.pk))
@@ -357,10 +358,9 @@ class SummaryJob:
 def propose_imported(session: Session, messages: list[Message], source: str) -> None:
     """For each of `messages`, create an entry that waits for review.
 
-    `messages` are the last of `session`, which is locked. The summariser skips them. No entry is
-    created if earlier messages still wait for a summary: because coverage has no gaps, the new
-    messages are summarised together with them. The same applies if one of the messages does
-    not contribute.
+    `messages` are the last messages of `session`, which the caller has locked. They count as
+    summarised. No entry is created if earlier messages still wait for a summary, or if one of the
+    messages does not contribute. The summariser then summarises them all.
     """
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     begin = cursor.summarised_through + 1

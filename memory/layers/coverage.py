@@ -1,6 +1,7 @@
 """Coverage: which messages contribute to summaries, and which ranges of messages entries cover.
 
-The conversation entries of a session cover adjacent ranges of `seq` that do not overlap.
+The conversation entries of a session cover ranges of `seq` that do not overlap. Between two
+ranges, there is no message to summarise.
 """
 
 import hashlib

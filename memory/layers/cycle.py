@@ -116,7 +116,7 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
 
 @dataclass
 class CycleReport:
-    """The number of tasks of one cycle in the foreground."""
+    """The numbers of entries and projects that one cycle in the foreground processed."""
 
     summarised: int = 0
     rewritten: int = 0

@@ -25,7 +25,7 @@ AGES: Mapping[Granularity, timedelta] = {
     Granularity.WEEK: timedelta(days=7),
     Granularity.MONTH: timedelta(days=30),
 }
-# The states of entries that are candidates for the bank.
+# The states of entries whose tokens count towards the budget, and that can be rolled up.
 VISIBLE = frozenset({"live", "faded"})
 # A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
 _OPEN = VISIBLE | {"absorbed"}
@@ -63,11 +63,11 @@ class RollUp:
 
 
 def roll_ups(nodes: Sequence[LadderNode], now: datetime, budget: int) -> list[RollUp]:
-    """Return the roll-ups into the youngest layer that has any, oldest period first. No entry is in
+    """Return the roll-ups into the finest layer that has any, oldest period first. No entry is in
     two of them.
 
-    `nodes` are all entries of a project. They must include proposed and hidden entries, because the
-    periods of these entries wait. Nothing is rolled up while the visible entries fit into `budget`
+    `nodes` are all entries of a project. They must include proposed and hidden digests, because
+    nothing is rolled up into these. The result is empty while the visible entries fit into `budget`
     tokens.
     """
     if _fits(nodes, budget):
@@ -127,7 +127,7 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
 
 
 def newest_first(items: Iterable[T]) -> list[T]:
-    """Sort nodes or bank items by last source, newest first, then by layer, youngest first."""
+    """Sort nodes or bank items by last source, newest first, then by layer, finest first."""
 
     def age(item: Any) -> tuple[datetime, int, UUID]:
         return item.last_source_at, -item.granularity.depth, item.id
@@ -140,12 +140,12 @@ def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) 
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
-    for key, fresh in sorted(_ripe(nodes, before, into).items()):
+    for key, ripe in sorted(_ripe(nodes, before, into).items()):
         digest = digests.get(key)
-        if digest is None and len(fresh) > 1:
-            rolls.append(_roll_up(into, key, None, fresh))
+        if digest is None and len(ripe) > 1:
+            rolls.append(_roll_up(into, key, None, ripe))
         elif digest is not None and digest.state in _OPEN:
-            children = {node.id: node for node in [*attached[digest.id], *fresh]}
+            children = {node.id: node for node in [*attached[digest.id], *ripe]}
             rolls.append(_roll_up(into, key, digest.id, children.values()))
     return rolls
 
@@ -166,9 +166,9 @@ def _ripe(
         if node.pinned or node.granularity.depth >= into.depth:
             continue
         key = ancestor_key(node.granularity, node.key, into)
-        fresh = node.last_source_at >= before
+        is_young = node.last_source_at >= before
         between = [layer for layer in AGES if node.granularity.depth < layer.depth < into.depth]
-        if node.state == "stale" or (node.state in VISIBLE and fresh):
+        if node.state == "stale" or (node.state in VISIBLE and is_young):
             waiting.add(key)
         elif node.state in VISIBLE and not any(
             (layer, ancestor_key(node.granularity, node.key, layer)) in digests for layer in between

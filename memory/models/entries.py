@@ -1,4 +1,4 @@
-"""Entries, their revisions, the log of their states, and the rendered bank."""
+"""Entries, their revisions, and the log of their states."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,7 +50,7 @@ ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 
 
 def lines_field() -> models.JSONField:
-    """Return the column of the lines of a text. It is empty if an older Strata wrote it."""
+    """Return the column of the lines of a text. It is empty if an older version wrote the text."""
     return models.JSONField(
         _("lines"),
         default=list,
@@ -116,8 +116,8 @@ class Entry(ProjectScopedModel):
     """A summary of a range of one conversation, or a digest of the entries of one period.
 
     A conversation entry covers the messages `first_seq` to `last_seq` of its session, or summarises
-    a version of a `file`; `session` is then the only chat that has the file. A digest is made from
-    its `children`. `period_key` refers to the time zone `zone`.
+    a version of a `file`. The file then belongs to the chat `session`, or to the project if this is
+    None. A digest is made from its `children`. `period_key` refers to the time zone `zone`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

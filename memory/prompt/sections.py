@@ -176,7 +176,7 @@ def bank(turn: Turn) -> PromptSection | None:
 class RecalledContext:
     """Search results for the message from other conversations, best first.
 
-    `excerpts` are parts of transcripts. `summaries` are the ids of conversation entries.
+    `excerpts` are parts of chats and notes. `summaries` are the ids of conversation entries.
     """
 
     excerpts: Sequence[RecallResult] = ()
@@ -220,7 +220,7 @@ def _recall(turn: Turn) -> RecalledContext:
 
 
 def copied_positions(turn: Turn) -> set[tuple[object, int]]:
-    """Return the (session, seq) of the original of every message that was copied into this fork."""
+    """Return the (session, seq) of the original of each message on the path that is a copy."""
     copied = [message.copied_from_id for message in turn.path if message.copied_from_id]
     if not copied:
         return set()

@@ -52,8 +52,8 @@ MIN_SCORE = 8.0
 MIN_SUMMARY_SCORE = 8.0
 # The maximum difference from the best score. At this distance, the odds are e^-4.
 MAX_SCORE_GAP = 4.0
-# Parameters of packing into a budget, measured on labelled conversations (docs/recall.md). This is
-# the weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.
+# Parameters of packing into a budget, measured on labelled conversations (docs/recall.md).
+# The weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.
 LENGTH_WEIGHT = 0.6
 # For a message that continues a chat: a bonus for the best excerpt of each conversation, the share
 # of the budget for short excerpts of further conversations, and the weight of their length.
@@ -69,7 +69,7 @@ _NO_SUBJECT = _SMALL_TALK.union(
     wordpieces.WORDS["without_subject"].split(),
     wordpieces.WORDS["pieces"]["stop_word"].split(),
 )
-# If more words of a message may be a subject, it is searched for without earlier messages.
+# A message with more possible subject words than this is searched for without earlier messages.
 MAX_SUBJECT_WORDS = 2
 MAX_EARLIER_TEXTS = 3
 MAX_EARLIER_CHARS = 200
@@ -127,7 +127,8 @@ def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
 class RankedRows:
     """The rows of a search with their signals, and the weights that rank them.
 
-    `conversations` numbers the conversations of the rows. `message_share` belongs to the query.
+    `conversations` has the number of the conversation of each row. `message_share` is that of the
+    query (see `ParsedQuery`).
     """
 
     rows: Sequence[RecallResult]

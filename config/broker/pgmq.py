@@ -202,7 +202,7 @@ class PgmqTransport(pgmq.Transport):
 
     def drain_events(self, connection, timeout=None, **kwargs):
         """Deliver at least one message. Raises `TimeoutError` if there is none."""
-        # When Celery stops, it drains once more.
+        # Celery calls this once more while it stops. Deliver nothing then.
         if state.should_stop is not None or state.should_terminate is not None:
             raise TimeoutError
         # Limited, because messages become visible again without notification, and for heartbeats.
@@ -220,7 +220,7 @@ class PgmqTransport(pgmq.Transport):
                 deadline = 0.0
 
     def listen(self, queue_name: str) -> None:
-        """Make messages in this queue, `wake` and signals end a wait for messages."""
+        """Let a new message in this queue, `wake` or a signal end the wait for messages."""
         if self._waker is None:
             self._waker = socket.socketpair()
             for end in self._waker:

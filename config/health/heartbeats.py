@@ -1,4 +1,4 @@
-"""Heartbeats: each process reports that it is alive, even if all its workers are busy."""
+"""Heartbeats: workers and beat report that they are alive, even while all task slots are busy."""
 
 import logging
 from collections.abc import Iterable

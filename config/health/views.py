@@ -41,8 +41,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """Report the state of database, broker, worker and beat, with a reason for each problem.
 
-    If one of these components is missing, the status is 503. A queue without a consumer and a full
-    disk are also reported, but do not change the status.
+    The status is 503 if one of these components, a migration or the embedding model is missing. A
+    queue without a consumer and a nearly full disk do not change the status.
     """
     database, broker = _database.start(), _broker.start()
     missing, ages = database.result(TIMEOUT_S, ({"database": TIMED_OUT}, {}))

@@ -41,7 +41,8 @@ class TooManyUploadsError(UnavailableError):
 
 
 class BodyLimitMiddleware:
-    """ASGI middleware that calls `refuse` if the body is larger than the route accepts.
+    """ASGI middleware that calls `refuse` if the body is larger than the route accepts, or if the
+    process already receives MAX_LARGE_FORMS large forms.
 
     If Content-Length is too large, the request is refused at once. A body without a length is cut
     off at the limit. The rest is read and discarded, so that the client can still read the
@@ -77,10 +78,10 @@ class BodyLimitMiddleware:
 
 
 def max_body_bytes(scope: Scope) -> int:
-    """Return the limit for a request. It is higher for forms with files.
+    """Return the limit for a request.
 
-    Only the form of an upload route is one, and only with a session cookie or a token. Views check
-    them later, when the body is already stored.
+    It is higher for a form of an upload route with a session cookie or a token. Views check cookie
+    and token later, when the body is already stored.
     """
     headers = dict(scope["headers"])
     session = f"{settings.SESSION_COOKIE_NAME}=".encode()

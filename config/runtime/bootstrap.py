@@ -51,7 +51,7 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
     create_first_user(print_line)
     if with_demo:
         create_demo_project(print_line)
-    # Else each web process would compile them during its first reply.
+    # Otherwise each web process would compile them during its first reply.
     PreparedQuery.compile_all()
     connection.close()
     connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
@@ -95,7 +95,7 @@ def unapplied_migrations() -> int:
     """Return the number of migrations that the database does not have.
 
     Only their names are compared. Django's own check loads all migrations, which takes a third of a
-    second of each start.
+    second at each start.
     """
     applied = MigrationRecorder(connection).applied_migrations()
     return sum(

@@ -1,4 +1,4 @@
-"""Settings of PostgreSQL, the read replica and the cache."""
+"""Settings of PostgreSQL, the read replica, the broker and the cache."""
 
 from typing import Annotated
 
@@ -94,8 +94,9 @@ DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLER
 if not POOLER:
     # Prepare statements at their first use, because each message runs the same few statements. This
     # applies to projects.core.database.server_cursor; Django's own cursors never prepare. Without
-    # generic plans, PostgreSQL would plan most of them at each use, which takes longer than to run
-    # them: it expects more of a plan for the values. https://www.postgresql.org/docs/18/sql-prepare.html
+    # generic plans, PostgreSQL would plan most of them at each use, because it estimates a lower
+    # cost for a plan for the values. This planning takes longer than the statement itself.
+    # https://www.postgresql.org/docs/18/sql-prepare.html
     _options["prepare_threshold"] = 0
     _arguments = [str(_options.get("options", "")), "-c plan_cache_mode=force_generic_plan"]
     _options["options"] = " ".join(_arguments).strip()

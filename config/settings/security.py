@@ -1,4 +1,4 @@
-"""Settings of hosts, cookies, TLS and the content security policy."""
+"""Settings of the data folder, keys, hosts, cookies, TLS and the content security policy."""
 
 import os
 from ipaddress import IPv4Network, IPv6Network
@@ -78,7 +78,7 @@ class ServerVariables(Variables):
         "STRATA_SECRET_KEY",
         "",
         "a long random text",
-        "Signs sessions and links.",
+        "Signs sessions and links, encrypts stored secrets, and derives the secrets of webhooks.",
         shown_default="made on the first start",
         secret=True,
     )
@@ -103,8 +103,8 @@ class ServerVariables(Variables):
         "STRATA_OUTBOUND_ALLOW",
         [],
         "networks such as 10.1.0.0/16 or addresses, separated by commas",
-        "Internal networks or addresses that webhooks and image addresses may lead to. The public "
-        "internet needs no entry.",
+        "Internal networks or addresses that webhooks, image addresses and model servers from the "
+        "Models page may lead to. The public internet needs no entry.",
         example="10.1.0.0/16,fd12:3456::/48",
         shown_default="none",
     )

@@ -21,7 +21,7 @@ from projects.signals import invitation_created, member_joined
 DEFAULT_LIFETIME, MAX_LIFETIME = timedelta(days=7), timedelta(days=365)
 # How long a user can accept an invitation by username.
 PERSONAL_LIFETIME = timedelta(days=30)
-# How long a closed link still shows why it is closed. After this time, the link is unknown.
+# How long an expired or revoked link still shows the reason. After this time, it is unknown.
 RETENTION = timedelta(days=90)
 # The key in the browser session of the link that the browser opened, until the user is a member.
 SESSION_KEY = "invitation"
@@ -117,7 +117,7 @@ def exclude_user(project_id: UUID, user) -> None:
 
 
 def revoke_created_by(user, project_id: UUID | None = None) -> None:
-    """Revoke the links of `user` in `project`, which they no longer own, or everywhere."""
+    """Revoke the invitations that `user` created, in one project or in all projects."""
     links = Invitation.objects.unrevoked().filter(created_by=user)
     if project_id is not None:
         links = links.filter(project=project_id)
@@ -125,7 +125,7 @@ def revoke_created_by(user, project_id: UUID | None = None) -> None:
 
 
 def revoke_sent_to(user, project_id: UUID) -> None:
-    """Revoke the invitations of `user` by username, after the user joined or was removed."""
+    """Revoke the invitations to a project that `user` received by username."""
     sent = Invitation.objects.unrevoked().filter(project=project_id, user=user)
     sent.update(revoked_at=Now())
 

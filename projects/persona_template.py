@@ -28,7 +28,7 @@ from projects.core.errors import InvalidInputError
 # The maximum length of a template. Checked here, because imports do not run the model's validators.
 MAX_TEMPLATE_CHARS = 20_000
 MAX_OUTPUT_CHARS = 40_000
-# The maximum number of tokens between braces before parsing: names, dots, spaces, operators.
+# The maximum number of Jinja's tokens: texts, names, dots, spaces and operators.
 MAX_TEMPLATE_TOKENS = 4_000
 MAX_NESTING_DEPTH = 50
 MAX_LOOP_DEPTH = 2
@@ -121,7 +121,7 @@ def _parse(template: str) -> nodes.Template:
 
 
 def _check_nodes(tree: nodes.Template) -> None:
-    """Check each node. Without recursion, because a chain of 2,000 filters is that deep."""
+    """Check each node, without recursion: a chain of filters can be 2,000 nodes deep."""
     waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()

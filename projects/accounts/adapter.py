@@ -68,7 +68,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("account")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send mail. If it is refused, raise ImmediateHttpResponse, which redirects back."""
+        """Send mail. If this fails, raise ImmediateHttpResponse, which redirects back."""
         if settings.URL:
             # Use the site's domain in the text. The default would be the host of the request.
             context = context | {"current_site": SimpleNamespace(domain=settings.URL)}

@@ -75,7 +75,7 @@ class ResultGoneError(NotFoundError):
 
 @dataclass(frozen=True)
 class IdempotentResult:
-    """The ids that a request created. `respond` is called after they are committed."""
+    """The ids of the objects that a request created. `respond` is called after the commit."""
 
     status: int
     ids: Mapping[str, object]

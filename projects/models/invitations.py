@@ -71,8 +71,8 @@ class Invitation(models.Model):
     """A link with which people join a project, or an invitation of one user by username.
 
     Of a link, only a digest of the secret is stored. The secret of an invitation by username is
-    given to nobody. Its `user` is null if no account has the `username`, so that owners cannot
-    discover which accounts exist. Such an invitation cannot be accepted, not even by an account
+    given to nobody. If no account has the `username`, the invitation is created without `user`, so
+    that owners cannot discover which accounts exist. It cannot be accepted, not even by an account
     that is created later.
     """
 

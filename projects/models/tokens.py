@@ -102,8 +102,8 @@ class Token(AbstractAuthToken):
 
 
 class Bucket(models.Model):
-    """The used part of a rate limit of a token or user, stored as one time: the moment at which
-    the whole limit is available again.
+    """The used part of a rate limit of a token, user or network, stored as one time: the moment at
+    which the whole limit is available again.
 
     The generic cell rate algorithm needs no other value. The table is unlogged: it is empty after
     a crash, and writes do not wait for the disk.

@@ -1,6 +1,6 @@
 """Changes to existing messages: edit, delete, hide, react, regenerate, choose a branch, fork.
 
-Like posting, each operation first locks the session's row, and increases the session's version.
+Like posting, each operation first locks the session's row. All except `fork` increase its version.
 """
 
 from collections.abc import Iterator
@@ -57,8 +57,12 @@ def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
         session.save(update_fields=["version", "last_activity_at", "head", "cleared_through"])
 
 
-def current_version(message: Message, version: int | None) -> Message:
-    """Return the current message. Raises StaleMessageError if its version is not `version`."""
+def current_message(message: Message, version: int | None) -> Message:
+    """Return the current state of a finished message.
+
+    Raises StaleMessageError if its version is not `version`, and ConflictError for an unfinished
+    reply.
+    """
     rows = Message.objects.filter(project=message.project_id).select_related("author", "session")
     current = rows.get(pk=message.pk)
     if version is not None and current.version != version:
@@ -75,7 +79,7 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
     ConflictError for a message that is deleted or unfinished.
     """
     with locked_session(message.project_id, message.session_id) as session:
-        current = current_version(message, version)
+        current = current_message(message, version)
         if current.deleted_at is not None:
             raise ConflictError(_("This message was deleted."))
         now = timezone.now()
@@ -98,10 +102,11 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
 def delete(message: Message, version: int | None = None) -> Message:
     """Remove `message` from prompts, memory and search. An empty placeholder stays in the chat.
 
-    Raises the same errors as `edit`. Deleting twice changes nothing.
+    Raises StaleMessageError like `edit`, and ConflictError for an unfinished reply. A deleted
+    message is not changed.
     """
     with locked_session(message.project_id, message.session_id) as session:
-        current = current_version(message, version)
+        current = current_message(message, version)
         if current.deleted_at is None or current.hidden_at is not None:
             _save_deletion(session, current, current.deleted_at or timezone.now())
     return current
@@ -110,7 +115,7 @@ def delete(message: Message, version: int | None = None) -> Message:
 def hide(message: Message) -> Message:
     """Delete `message` in a way that `show` can undo. Raises ConflictError if it is deleted."""
     with locked_session(message.project_id, message.session_id) as session:
-        current = current_version(message, None)
+        current = current_message(message, None)
         if current.deleted_at is not None:
             raise ConflictError(_("This message was deleted."))
         now = timezone.now()
@@ -121,7 +126,7 @@ def hide(message: Message) -> Message:
 def show(message: Message) -> Message:
     """Undo `hide`. Raises ConflictError if the message is not hidden."""
     with locked_session(message.project_id, message.session_id) as session:
-        current = current_version(message, None)
+        current = current_message(message, None)
         if current.hidden_at is None:
             raise ConflictError(_("This message is not hidden."))
         _save_deletion(session, current, None)
@@ -190,7 +195,7 @@ def rerun(message: Message, text: str, author) -> tuple[Message, Message]:
     if message.role != Role.USER:
         raise ConflictError(_("Only messages from people can be sent again."))
     with locked_session(message.project_id, message.session_id) as session:
-        if current_version(message, None).deleted_at is not None:
+        if current_message(message, None).deleted_at is not None:
             raise ConflictError(_("This message was deleted."))
         place = NewBranch(message.parent_id)
         [sibling] = post_messages(session, [draft(text, author=author)], at=place)
@@ -208,7 +213,7 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise ConflictError(_("Only replies can be regenerated."))
     with locked_session(reply.project_id, reply.session_id) as session:
-        current_version(reply, None)
+        current_message(reply, None)
         message = Message.objects.get(pk=reply.parent_id)
         if message.role not in (Role.USER, Role.TOOL):
             raise ConflictError(_("Only a reply to a message can be regenerated."))
@@ -236,8 +241,8 @@ def choose(message: Message) -> Session:
 def fork(message: Message, user) -> Session:
     """Return a new session of `user` that begins with a copy of the path down to `message`.
 
-    It has the visibility of the original session. Copies refer to their originals; memory contains
-    only the originals.
+    Deleted and unfinished messages are left out. The new session has the visibility of the original
+    session. Copies refer to their originals; memory contains only the originals.
     """
     # Locked, so that messages are not copied while they are being forgotten.
     origin = Session.objects.select_for_update().get(pk=message.session_id)

@@ -48,7 +48,7 @@ HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class ImportSource:
-    """A document whose format was recognised."""
+    """A document and its format."""
 
     format: str
     document: ImportedFile
@@ -151,7 +151,7 @@ def check_file(name: str, file: BinaryIO, format: str = "auto") -> None:
 
 
 def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
-    """Return the documents whose format is recognised."""
+    """Return the documents with their format. With "auto", leave out unrecognised documents."""
     if format != "auto":
         get_importer(format)
         return [ImportSource(format, document) for document in contents.documents]

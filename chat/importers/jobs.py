@@ -41,7 +41,7 @@ UNFINISHED = (ImportState.WAITING, ImportState.RUNNING)
 # The maximum number of imports of one user, in all projects, that are not finished. Each may have a
 # file of MAX_UPLOAD_MB.
 MAX_UNFINISHED = 3
-# Seconds after which another task continues, far below the time limit of tasks.
+# Seconds after which another task continues, below the soft time limit of tasks (840 s).
 TASK_SECONDS = 600.0
 # After this time, the broker message of a waiting import is considered lost.
 LOST_AFTER = timedelta(minutes=2)
@@ -267,8 +267,8 @@ def remove_file(instance: Import, **kwargs: object) -> None:
 
 @dataclass(frozen=True)
 class RevocationScope:
-    """The number of objects that are deleted with an import: sessions that it created, other
-    messages in these sessions, and messages that it added to other sessions.
+    """The number of objects that are deleted with an import: sessions that it created, later
+    messages in these sessions (`since`), and messages that it added to other sessions.
     """
 
     sessions: int

@@ -26,8 +26,8 @@ MAX_IMAGES = 20
 def fit(messages: Sequence[PromptMessage], limit: int, budget: int) -> list[PromptMessage]:
     """Return the newest of `messages`, oldest first: at most `limit` and at most `budget` tokens.
 
-    Messages are never cut. If the budget is the limit, the window begins with a user's message, so
-    that it contains no answer without its question.
+    Messages are never cut. If the budget leaves messages out, the window begins with a user's
+    message, so that it contains no answer without its question.
     """
     recent = messages[-limit:] if limit else []
     window: list[PromptMessage] = []
@@ -57,8 +57,8 @@ def choose_images(
 
 
 def drop_unpaired_calls(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Remove tool calls unless all calls of the message are answered directly, and answers without
-    a call.
+    """Remove the tool calls of a message unless the next messages answer them all. Remove answers
+    without a call.
 
     Providers reject both. If a message has no text, it is removed together with its calls.
     """

@@ -63,8 +63,8 @@ def quote_words(text: str) -> str:
 def quote_labels(text: str, labels: Set[str]) -> str:
     """Return `text` with a backslash before each line that could look like another message.
 
-    Such a line, which is not the first one, begins with a name and a colon, or with a tag of a
-    prompt, such as "[deleted …". `labels` are the results of `label_of` for the names.
+    Such a line begins with a name and a colon, or with a tag of a prompt, such as "[deleted …". The
+    first line is not changed. `labels` are the results of `label_of` for the names.
     """
     first, *lines = text.splitlines(keepends=True) or [""]
     initials = {label[0] for label in labels if label}
@@ -124,7 +124,7 @@ def is_tag(text: str, index: int) -> bool:
 
     Spaces and slashes are skipped. Because no table of look-alikes is complete, any non-ASCII
     character may represent any letter or none: six of them after a bracket may be a tag name. The
-    exception are the wide letters of East Asian scripts, which often follow brackets and do not
+    exceptions are the wide letters of East Asian scripts, which often follow brackets and do not
     look like Latin letters.
     """
     # The parts of the tag names that still have to match.

@@ -54,7 +54,7 @@ __all__ = [
     "supports_tools",
 ]
 
-# The base URL of each provider's API: chat completions, for Anthropic messages.
+# The base URL of each provider's API: Anthropic's Messages API, or OpenAI's chat completions.
 ADDRESSES = {
     "openai-chat": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -112,7 +112,7 @@ class MeasuredProvider:
                     else:
                         if isinstance(event, Delta):
                             call.record_chunk()
-                        # Added because reasoning costs money too.
+                        # Also for `Thought`, because reasoning costs money too.
                         pieces.append(event.text)
                     yield event
 

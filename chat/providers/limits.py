@@ -1,8 +1,8 @@
 """Spending limits of model calls, exact for any number of concurrent requests.
 
-Before its request, a call to which a limit applies reserves tokens under a lock of the limit's row:
-the tokens of the prompt, and the maximum number that the model may write. At its end, the used
-tokens replace the reservation. If the process dies, the reservation ends with its lease.
+Before its request, a call to which a limit applies locks the row of the limit and reserves tokens:
+those of the prompt, and the maximum number that the model may write. At the end of the call, the
+used tokens replace the reservation. If the process dies, the reservation ends with its lease.
 """
 
 import math
@@ -233,8 +233,8 @@ def budgets(limit: SpendingLimit, payer: Payer) -> list[Budget]:
 def _sum_settled(
     key: tuple[Any, ...], calls: QuerySet[Call], sums: Mapping[str, Any]
 ) -> tuple[datetime, Mapping[str, Decimal]]:
-    """Return a time, and the `sums` of the calls that began before. These do not change any more.
-    Both are cached under `key`.
+    """Return a time, and the `sums` of the calls that began before it. These no longer change. Both
+    are cached under `key`.
     """
     latest = timezone.now() - SETTLED_AGE
     cached = _settled_sums.get(key)
@@ -327,7 +327,7 @@ def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: i
     else:
         fixed, rate = prices.cost(model, input_tokens, 0, 0), prices.cost(model, 0, 0, 1_000_000)
         if fixed is None or rate is None:
-            # A call without a known price costs nothing, unless the limit is already used up.
+            # A call without a known price does not count, but is refused if the limit is used up.
             if budget.is_used_up:
                 raise budget.error()
             return max_output

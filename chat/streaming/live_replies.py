@@ -25,7 +25,7 @@ from chat.providers.booking import Payer, lost_calls
 from chat.streaming.poller import get_poller
 from projects.core.database import in_thread
 
-# If a reply has no heartbeat for this time, its process has ended.
+# If a reply has no heartbeat for this time, its process is considered ended.
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
 SWEEP_BATCH_SIZE = 1_000
 

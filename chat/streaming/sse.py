@@ -1,8 +1,9 @@
 """Replies as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
-The id of an event is the position in the reply after this event, in characters. A reader who
-reconnects with `Last-Event-ID` receives the text from that position. If the id is END, the response
-is 204, so that an EventSource does not reconnect again.
+The id of the events `message` and `delta` is the position in the reply after the event, in
+characters. A reader who reconnects with `Last-Event-ID` receives the text from that position. The
+event that ends a reply has the id END. For this id, the response is 204, so that an EventSource
+does not reconnect again.
 """
 
 import asyncio

@@ -85,7 +85,7 @@ def turn_contexts(
 def path_turns(
     chat_session: Session, member: Membership, head, since: int | None = None
 ) -> list[TurnContext]:
-    """Return the last page of the path down to `head`, or the whole path from seq `since`."""
+    """Return the last page of the path to `head`, or its latest messages from seq `since` on."""
     # A path has at most as many messages as the session.
     limit = MESSAGES_PER_PAGE if since is None else chat_session.last_seq - since + 1
     rows = Message.objects.select_related("author").prefetch_related("attachments")

@@ -9,7 +9,7 @@ from memory.models import Entry, EntryState, EntryStatus
 from memory.models.entries import EntryQuerySet
 from projects.models import MemberRole, Membership
 
-# A staff user with one of them can forget text of any project in the admin.
+# A staff user with one of these permissions can forget text of any project in the admin.
 MODERATOR_PERMISSIONS = (
     *("chat.delete_session", "chat.delete_message", "chat.delete_import"),
     *("memory.delete_entry", "memory.delete_fact", "memory.delete_file"),

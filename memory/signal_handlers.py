@@ -273,7 +273,7 @@ def remember_reply(session: Session, message: Message, **kwargs: object) -> None
 
 @receiver(reply_stored)
 def count_uses(session: Session, message: Message, **kwargs: object) -> None:
-    """Increase the number of replies of each file that has a passage in the prompt of the reply."""
+    """Increase `uses` of each file that has a passage in the prompt of the reply."""
     sections = message.receipt.get("sections", ())
     items = (item for section in sections for item in section.get("items", ()))
     if passages := [item["id"] for item in items if item.get("kind") == "file"]:

@@ -1,8 +1,8 @@
 """Extraction of facts from conversations.
 
-The model call that writes a summary also returns claims. Claims that the messages support are
-recorded as facts, with these messages as their sources. When a summary is rewritten, facts that it
-no longer states lose their sources.
+The model call that writes a summary also returns claims. Each claim cites a message. If the
+messages support the claim, it is recorded as a fact with the cited message as its source. When a
+summary is rewritten, facts that it no longer states lose their sources.
 """
 
 from collections import defaultdict
@@ -215,10 +215,10 @@ def _stale_sources(
 
 
 def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) -> int:
-    """Delete `sources` and return how many facts were deleted with them.
+    """Delete `sources`. Return how many facts were deleted or retired because of this.
 
-    A fact that was not entered by hand is deleted with its last source. With `at`, the fact is
-    retired at that moment instead; it can still be queried as it was recorded earlier. Earlier
+    A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
+    that moment instead: it keeps its source, and can be queried as of an earlier time. Earlier
     versions that are older than all remaining sources are deleted. The query `sources` must be
     filtered by project.
     """

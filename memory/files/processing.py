@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 # The numbers of passages that are stored in one transaction, and that are indexed in one batch.
 STORED_BATCH_SIZE = 1_000
 INDEXED_BATCH_SIZE = 500
-# The number of attempts to read a file. After this, each attempt is assumed to kill the worker.
+# A file whose last attempt killed the worker is not read again after this number of failures.
 MAX_ATTEMPTS = 5
 
 
@@ -198,8 +198,8 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
 
 @transaction.atomic
 def _finish(lease: Lease, revision: FileRevision) -> None:
-    """Release the revision. Remove the chunks of all versions except the latest, and schedule its
-    summary.
+    """Release the revision. Remove the chunks of all versions except the latest, and schedule the
+    summary of the latest.
     """
     # In the order in which forgetting locks them. Another version may be finished meanwhile.
     document = File.objects.select_for_update().filter(pk=revision.document_id)

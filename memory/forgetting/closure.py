@@ -1,4 +1,4 @@
-"""Find and lock everything that a forget request affects: messages, sessions, entries, blocks."""
+"""Find and lock everything that a forget request affects. The lock of a session covers messages."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -30,9 +30,9 @@ MAX_INDEXED_IDS = 10
 def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     """Find and lock everything that `scope` deletes or changes.
 
-    Sessions are locked first, then files, then entries from the finest layer upward, in the same
-    order as in all other code. A search for further replies begins again with sessions. Therefore
-    the transaction can be the victim of a deadlock.
+    After a named import, sessions are locked, then files, then entries from the finest layer
+    upward, in the same order as in all other code. A search for further replies begins again with
+    sessions. Therefore the transaction can be the victim of a deadlock.
     """
     deletions = _find(project, scope, set())
     # Read once, because replies may begin all the time, and the search below would not end.

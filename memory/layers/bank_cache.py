@@ -1,4 +1,4 @@
-"""Cache of the rendered bank of each project, valid until one of its entries or facts changes."""
+"""Cache of the rendered bank of each project, valid until its entries, facts or budget change."""
 
 import json
 from collections.abc import Iterable, Sequence

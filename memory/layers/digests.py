@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 # Marks, in the summariser's input, a text that somebody corrected by hand.
 CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
 # No digest is written from entries in these states.
-OPEN_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
+UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
 # The columns of an entry that become a `LadderNode`.
@@ -112,8 +112,9 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
         material = sorted(found, key=attrgetter("first_source_at", "pk"))
     digest = hashlib.sha256()
     for source in dict.fromkeys((*children, *material)):
-        is_open = source.state in OPEN_STATES
-        digest.update(f"{source.pk} {source.revision} {source.pinned} {is_open};".encode())
+        is_unusable = source.state in UNUSABLE_STATES
+        state = f"{source.pk} {source.revision} {source.pinned} {is_unusable};"
+        digest.update(state.encode())
     return DigestSources(children, material, digest.hexdigest())
 
 
@@ -199,8 +200,8 @@ class LayerUpdate:
         """
         project = self.project
         sources = read_sources(project, roll_up.children)
-        has_open = any(row.pinned or row.state in OPEN_STATES for row in sources.children)
-        if has_open or len(sources.children) < len(roll_up.children):
+        has_unusable = any(row.pinned or row.state in UNUSABLE_STATES for row in sources.children)
+        if has_unusable or len(sources.children) < len(roll_up.children):
             raise SourcesChangedError
         current = project.entries.filter(pk=roll_up.digest).first() if roll_up.digest else None
         written = None
@@ -351,9 +352,10 @@ def visible_nodes(project: Project) -> list[LadderNode]:
 
 
 def plannable_nodes(project: Project) -> list[LadderNode]:
-    """Return all nodes that can affect the plan. Other entries of the project would not change it.
+    """Return all nodes that can affect the plan.
+
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
-    the plan. Therefore the number of rows does not grow with the history.
+    the plan. Therefore the number of rows grows much more slowly than the history.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
     digests that may be written. With four layers, at most two entries are between a stale entry and

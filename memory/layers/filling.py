@@ -1,9 +1,9 @@
 """Filling: selects the lines of entries that the memory bank contains within its budget. Pure.
 
 Pinned entries come first, with up to half of the budget. Then each month gets one line. If these
-lines would take more than 60 % of the budget, the months before the last twelve share one line for
-each quarter or year. Then recent entries get their share. The rest of the budget is filled one line
-at a time, with the next line of the period that has the largest
+lines would take more than 60 % of the budget, months share one line for each quarter or year: first
+those before the last twelve, then all. Then recent entries get their share. The rest of the budget
+is filled one line at a time, with the next line of the period that has the largest
 
     √messages × recency ÷ (shown lines + 1) × score of its next line.
 
@@ -19,11 +19,11 @@ from datetime import date, timedelta
 from functools import cache
 from uuid import UUID
 
-from memory.layers.lines import Line, LineIndex, rolled_up
+from memory.layers.lines import Line, LineIndex, roll_up_lazily
 
 # The maximum share of the budget for pinned entries.
 PINNED_SHARE = 0.5
-# If the first lines of all months would take more than this share, earlier months share a line.
+# If the first lines of all months would take more than this share, months share a line.
 FLOOR_SHARE = 0.6
 # An entry is recent if all its lines are at most RECENT_DAYS older than the newest line of all
 # entries. Recent entries get RECENT_SHARE of the budget.
@@ -134,7 +134,7 @@ def _merged(month: Month, parts: Sequence[tuple[Source, list[Line]]], newest: da
     owners = {id(line): source.id for source, lines in parts for line in lines}
     lists = [lines for _, lines in parts]
     # Lazy, because only a few of these lines are read.
-    lines = rolled_up(lists) if len(lists) > 1 else iter(lists[0])
+    lines = roll_up_lazily(lists) if len(lists) > 1 else iter(lists[0])
     # The messages of an entry with lines in two months are divided between them.
     messages = sum(source.messages * len(part) / len(source.lines) for source, part in parts)
     weight = _weight(messages, [line for lines in lists for line in lines], newest)

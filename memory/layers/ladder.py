@@ -28,7 +28,7 @@ AGES: Mapping[Granularity, timedelta] = {
 # The states of entries whose tokens count towards the budget, and that can be rolled up.
 VISIBLE = frozenset({"live", "faded"})
 # A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
-_OPEN = VISIBLE | {"absorbed"}
+_USABLE = VISIBLE | {"absorbed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) 
         digest = digests.get(key)
         if digest is None and len(ripe) > 1:
             rolls.append(_roll_up(into, key, None, ripe))
-        elif digest is not None and digest.state in _OPEN:
+        elif digest is not None and digest.state in _USABLE:
             children = {node.id: node for node in [*attached[digest.id], *ripe]}
             rolls.append(_roll_up(into, key, digest.id, children.values()))
     return rolls
@@ -181,7 +181,7 @@ def _children(nodes: Iterable[LadderNode]) -> dict[UUID, list[LadderNode]]:
     """Return the children of each digest. Pinned and hidden entries are not children."""
     children = defaultdict(list)
     for node in nodes:
-        if node.parent is not None and node.state in _OPEN and not node.pinned:
+        if node.parent is not None and node.state in _USABLE and not node.pinned:
             children[node.parent].append(node)
     return children
 

@@ -86,7 +86,7 @@ def to_json(lines: Iterable[Line]) -> list[dict[str, Any]]:
 
 def from_json(rows: Iterable[dict[str, Any]]) -> list[Line]:
     """Return the lines that `to_json` stored. Raises ValueError, TypeError, KeyError,
-    AttributeError or OverflowError for others.
+    AttributeError or OverflowError for rows in another form.
     """
     return [
         Line(
@@ -221,11 +221,11 @@ class LineIndex:
 
 
 def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_ROLLED_UP_LINES) -> list[Line]:
-    """Return the first `limit` lines of `rolled_up`."""
-    return list(islice(rolled_up(lists), limit))
+    """Return the first `limit` lines of `roll_up_lazily`."""
+    return list(islice(roll_up_lazily(lists), limit))
 
 
-def rolled_up(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
+def roll_up_lazily(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
     """Yield the lines of several conversations, the most important first.
 
     In each round, every conversation contributes its next line. Within a round, lines with higher

@@ -291,7 +291,7 @@ def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
 
 
 def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Floats]:
-    """Return the mean vector similarity of each row with its neighbours, and of its session."""
+    """Return the vector similarity of each row, of the rows next to it and of its session."""
     similarity = rows.similarity
     ones = np.ones(len(rows), np.float32)
     beside = (neighbours.before, neighbours.after)
@@ -347,7 +347,7 @@ def speech_signals(
 def time_signals(
     query: ParsedQuery, rows: CandidateRows, count_kind: Callable[[PieceKind], Floats]
 ) -> dict[str, Floats]:
-    """Return how near each row is to the dates in the query, and whether it mentions a time."""
+    """Return signals of time: the dates of the query, times in the text, and the age of the row."""
     mentions_time = (count_kind(PieceKind.TIME) > 0).astype(np.float32)
     inside, after, before = (np.zeros(len(rows), np.float32) for _ in range(3))
     for dates in query.dates:
@@ -372,7 +372,7 @@ def time_signals(
 
 
 def later_conversations(rows: CandidateRows) -> Floats:
-    """Return, for each row, how many conversations continued after its conversation ended."""
+    """Return, for each row, how many conversations ended after its conversation."""
     ends = rows.combine_by_source(np.array(rows.days), np.maximum)
     starts = np.flatnonzero(np.diff(rows.source, prepend=-1))
     later = len(starts) - np.searchsorted(np.sort(ends[starts]), ends, side="right")

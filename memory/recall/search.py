@@ -24,9 +24,9 @@ from memory.recall.fulltext import Term
 from projects.core.database import query_replica, server_cursor
 from projects.models import Project
 
-# The maximum number of candidates found by vectors, and of candidates found by words; the maximum
-# number of neighbours that each adds before and after it.
+# The maximum number of candidates found by vectors, and of those found by words.
 MAX_CANDIDATES = 80
+# The maximum number of neighbours on each side of a candidate.
 MAX_NEIGHBOURS = 3
 # The types of literal text: messages and notes.
 TRANSCRIPT_SOURCES = SESSION_SOURCES
@@ -53,12 +53,12 @@ class RecallScope:
 
     Without a `viewer`, no private content is visible. With `shared_only`, the scope is limited to
     what every member may see, for replies that all members read. A message matches if its speaker
-    matches `speaker` (a name or part of a name, ignoring case), `author` (the user with that name)
-    or `alias_of` (the full name of somebody whom others call `speaker`). `window` is a session and
-    a `seq`: the messages of the session from this `seq` on are left out. `valid_at` is the time at
-    which facts must be valid; None means now. `revisions` are the versions of files to search in.
-    With `files_of`, the id of a chat, all chunks of other chats are left out. The embedding of the
-    query is booked on `payer`, by default on the viewer.
+    matches `speaker` (a name or a word of a name, ignoring case), `author` (the user with that
+    name) or `alias_of` (the full name of somebody whom others call `speaker`). `window` is a
+    session and a `seq`: the messages of the session from this `seq` on are left out. `valid_at` is
+    the time at which facts must be valid; None means now. `revisions` are the versions of files to
+    search in. With `files_of`, the id of a chat, all chunks of other chats are left out. The
+    embedding of the query is booked on `payer`, by default on the viewer.
     """
 
     project: Project

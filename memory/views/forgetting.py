@@ -78,9 +78,9 @@ def _previews(member: Membership, form: ForgetForm, scope: ForgetScope) -> dict[
             KEEP_SOURCES: replace(scope, sources=False),
         }
     totals = {
-        answer: service.preview(member.project, wish, member.user)
-        for answer, wish in scopes.items()
-        if wish.is_permitted_to(member)
+        answer: service.preview(member.project, variant, member.user)
+        for answer, variant in scopes.items()
+        if variant.is_permitted_to(member)
     }
     originals = 0
     if FORGET_SOURCES in totals:

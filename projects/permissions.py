@@ -5,6 +5,7 @@ from django.http import Http404
 from django.utils.translation import gettext_lazy as _
 from structlog.contextvars import bind_contextvars
 
+from projects.core.database import PreparedObjects
 from projects.core.errors import ConflictError
 from projects.models import MemberRole, Membership, Project
 
@@ -32,13 +33,21 @@ def membership(user, slug: str, roles=MemberRole.values, token=None) -> Membersh
     Raises Http404 if there is none, if its role is not in `roles`, or if `token` is limited to
     another project. A stranger cannot distinguish these cases.
     """
-    memberships = Membership.objects.select_related("project")
-    member = memberships.filter(project__slug=slug, user=user, role__in=roles).first()
-    if member is None or (token is not None and token.project_id not in (None, member.project_id)):
+    [member] = _memberships(user.pk, slug) or [None]
+    if member is None or member.role not in roles:
+        raise Http404
+    if token is not None and token.project_id not in (None, member.project_id):
         raise Http404
     # All further log lines of the request have these fields.
     bind_contextvars(user_id=user.pk, project_id=str(member.project_id))
     return member
+
+
+def _make_membership_query(user: int, slug: str) -> QuerySet[Membership]:
+    return Membership.objects.select_related("project").filter(user=user, project__slug=slug)
+
+
+_memberships = PreparedObjects(_make_membership_query, int, str)
 
 
 def require_active(project: Project) -> Project:

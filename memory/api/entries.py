@@ -1,6 +1,6 @@
 """/api/v1/…/memory/: the memory bank and its entries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 from chat.models import Visibility
 from memory.api.base import AS_OF, MembershipMixin, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
+from memory.forgetting.closure import find_deletions
 from memory.forgetting.service import ForgetScope
 from memory.layers.bank import Bank
 from memory.layers.bank_cache import ProjectBank, rendered_bank
@@ -356,21 +357,24 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
 
     @extend_schema(responses={200: ForgetReceiptSerializer})
     def delete(self, request, *args, **kwargs) -> Response:
-        with self._precondition():
-            scope = ForgetScope(entry=self.get_object().pk)
+        scope = ForgetScope(entry=self.get_object().pk)
+        with self._precondition(lambda: find_deletions(self.membership.project, scope)):
             return Response(forget_data(self.membership, scope, request.user))
 
     def patch(self, request, *args, **kwargs) -> Response:
-        with self._precondition():
+        rows = Entry.objects.select_for_update().filter(pk=self.get_object().pk)
+        with self._precondition(lambda: list(rows)):
             return self.partial_update(request, *args, **kwargs)
 
     @contextmanager
-    def _precondition(self) -> Iterator[None]:
-        """Check If-Match, and lock the entry until the end of the block."""
+    def _precondition(self, lock: Callable[[], object]) -> Iterator[None]:
+        """Check If-Match after `lock`, which locks the entry until the end of the block. It must
+        keep the order of locks (docs/architecture.md).
+        """
         with transaction.atomic():
             if is_conditional(self.request):
                 # Moderation and forgetting lock the project before its entries, too.
                 Project.objects.select_for_update(no_key=True).get(pk=self.membership.project_id)
-                list(Entry.objects.select_for_update().filter(pk=self.get_object().pk))
+                lock()
                 check_if_match(self.request, self.get_serializer(self.get_object()).data)
             yield

@@ -114,6 +114,23 @@ def test_forgetting_locks_chats_before_files(project, owner):
     assert not File.objects.exists()
 
 
+def test_an_entry_with_the_expected_version_is_forgotten_after_its_chat_is_locked(
+    project, owner, api
+):
+    entry = remember(project, owner, "- The cutover is on 3 March.")
+    client = api(owner)
+    url = f"/api/v1/projects/{project.slug}/memory/entries/{entry.pk}/"
+    version = client.get(url).headers["ETag"]
+    answers = []
+
+    def delete() -> None:
+        answers.append(client.delete(url, headers={"If-Match": version}))
+
+    assert locks_first(entry.session, entry, delete)
+    assert [answer.status_code for answer in answers] == [200]
+    assert not Entry.objects.filter(pk=entry.pk).exists()
+
+
 def test_files_of_a_prompt_are_locked_in_the_order_of_their_ids(project, owner, scripted):
     first, second = sorted(
         (add_read(project, owner), add_read(project, owner, "b.md", "Two.")), key=lambda it: it.pk

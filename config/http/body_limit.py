@@ -7,14 +7,17 @@ enforced in ASGI.
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from io import BytesIO
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
 from django.template.loader import select_template
 from django.utils.translation import gettext_lazy as _
 
 from config.http.error_pages import error_body, too_large_message, wants_json
-from projects.core.errors import DomainError, LimitError, UnavailableError
+from projects.core.database import in_thread
+from projects.core.errors import DomainError, LimitError, NotAllowedError, UnavailableError
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -40,9 +43,17 @@ class TooManyUploadsError(UnavailableError):
     retry_after_s = 30
 
 
+class NotSignedInError(NotAllowedError):
+    """A large form has no valid session cookie or token."""
+
+    status = 401
+    default_code = "not_authenticated"
+    default_message = _("You are not signed in. Sign in, or send a valid token.")
+
+
 class BodyLimitMiddleware:
-    """ASGI middleware that calls `refuse` if the body is larger than the route accepts, or if the
-    process already receives MAX_LARGE_FORMS large forms.
+    """ASGI middleware that calls `refuse` if the body is larger than the route accepts, if a large
+    form is not from a user, or if the process already receives MAX_LARGE_FORMS large forms.
 
     If Content-Length is too large, the request is refused at once. A body without a length is cut
     off at the limit. The rest is read and discarded, so that the client can still read the
@@ -64,6 +75,10 @@ class BodyLimitMiddleware:
             await self.refuse(scope, receive, send, _too_large(limit))
             return
         is_large = size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        if is_large and not await in_thread(_is_signed_in, scope):
+            # Strangers could hold all places with slow uploads.
+            await self.refuse(scope, receive, send, NotSignedInError())
+            return
         if is_large and self._large_forms >= MAX_LARGE_FORMS:
             await self.refuse(scope, receive, send, TooManyUploadsError())
             return
@@ -80,8 +95,7 @@ class BodyLimitMiddleware:
 def max_body_bytes(scope: Scope) -> int:
     """Return the limit for a request.
 
-    It is higher for a form of an upload route with a session cookie or a token. Views check cookie
-    and token later, when the body is already stored.
+    It is higher for a form of an upload route with a session cookie or a token.
     """
     headers = dict(scope["headers"])
     session = f"{settings.SESSION_COOKIE_NAME}=".encode()
@@ -96,6 +110,14 @@ def max_body_bytes(scope: Scope) -> int:
     )
     limit: int = settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     return limit
+
+
+def _is_signed_in(scope: Scope) -> bool:
+    """Return whether the session cookie or the token of a request is valid."""
+    # Imported on demand, because the modules need Django's set-up.
+    from projects.authentication import is_signed_in
+
+    return is_signed_in(ASGIRequest(scope, BytesIO()))
 
 
 def _too_large(limit: int) -> LimitError:

@@ -17,6 +17,9 @@ from projects.core.errors import InvalidInputError
 from projects.core.text import storable
 from projects.models import MemberRole, Membership, Project
 
+# Times near the limits of `datetime` cannot be converted to every time zone.
+MIN_YEAR, MAX_YEAR = 2, 9_998
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -58,7 +61,15 @@ class Statement:
         )
 
     def checked(self) -> "Statement":
-        """Return the statement itself. Raises InvalidInputError if it ends before it begins."""
+        """Return the statement itself. Raises InvalidInputError if it ends before it begins, or if
+        a year is not from MIN_YEAR to MAX_YEAR.
+        """
+        for moment in (self.valid_from, self.valid_until):
+            if moment is not None and not MIN_YEAR <= moment.year <= MAX_YEAR:
+                years = {"first": MIN_YEAR, "last": MAX_YEAR}
+                raise InvalidInputError(
+                    _("The year must be between %(first)d and %(last)d.") % years
+                )
         if self.valid_until is not None and self.valid_until <= self.valid_from:
             raise InvalidInputError(_("The end must be after the start."))
         return self
@@ -69,8 +80,8 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
 
     A statement that reads like instructions to a model waits for review by an owner. If the project
     reviews new memories, a statement about the project waits too, unless `member` is an owner.
-    Raises InvalidInputError if the statement ends before it begins, if the same fact is known with
-    a different end, and if the same fact was hidden by an owner.
+    Raises InvalidInputError like `Statement.checked`, if the same fact is known with a different
+    end, and if the same fact was hidden by an owner.
     """
     statement = statement.normalized().checked()
     project = member.project

@@ -31,15 +31,15 @@ def edit(
 ) -> Fact:
     """Replace the content of `fact`; the user that it is about does not change.
 
-    Content that reads like instructions to a model waits for review. Raises InvalidInputError if
-    the fact would end before it begins.
+    Content that reads like instructions to a model waits for review. Raises InvalidInputError like
+    `Statement.checked`.
     """
     statement = replace(statement.normalized().checked(), user_id=fact.user_id)
     return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
 
 
 def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
-    """End `fact` at `at`. Raises InvalidInputError if `at` is before its start."""
+    """End `fact` at `at`. Raises InvalidInputError if `at` is not after its start."""
     statement = replace(Statement.of(fact), valid_until=at).checked()
     return _change(fact, statement, by, ActivityVerb.CLOSED, None, reason)
 

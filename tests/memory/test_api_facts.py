@@ -55,6 +55,13 @@ def test_an_editor_records_a_fact_and_everybody_reads_it(api, editor, viewer, pr
     assert [fact["id"] for fact in body["history"]] == [payload["id"]]
 
 
+@pytest.mark.parametrize("field", ["valid_from", "valid_until"])
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_time_that_some_zones_do_not_have_is_refused(api, editor, project, field, moment):
+    assert api(editor).post(URL, GIVEN | {field: moment}, format="json").status_code == 400
+    assert not Fact.objects.exists()
+
+
 def test_an_existing_fact_is_returned_once(api, editor, project):
     client = api(editor)
     first = client.post(URL, GIVEN, format="json").json()

@@ -90,6 +90,15 @@ def test_words_are_looked_for(give, see, viewer):
     see(viewer, f"{URL}?state=odd", status=404)
 
 
+@pytest.mark.parametrize("day", [{"valid_from": "0001-01-01"}, {"valid_until": "9999-12-31"}])
+def test_a_day_outside_of_the_calendar_of_some_zone_is_refused(post, see, editor, project, day):
+    project.timezone = "Europe/Berlin"
+    project.save()
+    page = post(editor, f"{URL}add/", FORM | day, status=400).content.decode()
+    assert "The year must be between 2 and 9998." in page
+    assert not Fact.objects.exists()
+
+
 def test_strangers_see_nothing(give, see, stranger):
     fact = give("the platform team")
     see(stranger, status=404)

@@ -35,7 +35,7 @@ MAX_REFUSALS_SHOWN = 10
 
 @project_page(post=WRITERS)
 def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Apply `action` to `entries`. `one` may instead contain both the action and a single id.
+    """Apply `action` to `entries`. `decision` may instead contain the action and one id.
 
     Without `confirmed`, render a preview. With `?part`, for the drawer, return only the preview, or
     204 once the action is applied.
@@ -45,12 +45,12 @@ def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
     name, ids = _parse_selection(request)
     rows = entries_for(member).select_related("session", "project").filter(pk__in=ids)
     entries = list(rows.order_by("last_source_at", "pk"))
-    if len(ids) == 1 and not entries:
-        raise Http404
     if error := _selection_error(name, ids):
         messages.error(request, error)
         return redirect(_back(request, member, entries))
-    if len(entries) < len(ids):
+    if not entries:
+        raise Http404
+    if len(entries) < len(set(ids)):
         messages.warning(request, _("Some of the memories no longer exist."))
     if "confirmed" in request.POST:
         return _apply(

@@ -287,6 +287,16 @@ def test_many_are_forgotten_at_once_each_with_a_receipt(client, owner, entry, wa
     assert response.content.decode().count(">receipt</a>") == 2
 
 
+def test_entries_that_do_not_exist_are_not_found(client, owner, entry):
+    missing = [NOBODYS, NOBODYS.replace("0", "1")]
+    assert ask(client, owner, entries=missing, action="hide").status_code == 404
+
+
+def test_an_entry_that_is_named_twice_is_changed_once(client, owner, entry):
+    text = ask(client, owner, entries=[entry.pk, entry.pk], action="hide").content.decode()
+    assert "no longer exist" not in text
+
+
 def test_every_act_without_a_script_style_or_handler(client, owner, entry, waiting):
     chosen = [entry.pk, waiting(1)[0].pk]
     for text in (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -37,6 +37,8 @@ MAX_SIDE_RESULTS = 20
 MAX_SIDE_PASSAGES = 5
 # The minimum length of a word to search or highlight. Shorter words are too common, except numbers.
 MIN_WORD_CHARS = 4
+# The last day that has a next day.
+MAX_DAY = date.max - timedelta(days=1)
 
 
 @project_page()
@@ -93,7 +95,7 @@ def _scope(member: Membership, data: Mapping[str, Any]) -> RecallScope:
         member.user,
         since=since and midnight(since, zone),
         # The day `until` is included.
-        until=until and midnight(until + timedelta(days=1), zone),
+        until=until and midnight(min(until, MAX_DAY) + timedelta(days=1), zone),
         **speaker_filters(data["author"]),
         session=data["session"],
     )

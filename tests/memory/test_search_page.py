@@ -52,6 +52,7 @@ def test_it_is_narrowed_by_day_and_person(project, owner, editor, look):
     assert "third of March" in look(owner, since="2026-03-01", until="2026-03-01")
     assert "third of March" not in look(owner, since="2026-03-02")
     assert "third of March" not in look(owner, until="2026-02-28")
+    assert "third of March" in look(owner, until="9999-12-31")
 
 
 def test_an_invalid_field_shows_its_error(project, owner, stranger, look):

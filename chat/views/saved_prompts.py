@@ -2,7 +2,8 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
@@ -35,7 +36,10 @@ def prompt_list(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, member, SavedPromptForm())
     action = request.POST.get("action", "")
     if action == "delete":
-        prompt = get_object_or_404(prompts, pk=request.POST.get("id") or None)
+        try:
+            prompt = get_object_or_404(prompts, pk=request.POST.get("id") or None)
+        except ValidationError as error:
+            raise Http404 from error
         prompt.delete()
         messages.success(request, _("%(name)s was deleted.") % {"name": prompt.name})
     elif action == "import":

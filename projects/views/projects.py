@@ -127,7 +127,7 @@ ACTIONS = {"add": _add, "role": _change_role, "remove": _remove}
 
 
 def _member_in(request: HttpRequest, project: Project) -> Membership:
-    name = request.POST.get("username", "")
+    name = request.POST.get("username", "").replace("\0", "")
     return get_object_or_404(project.memberships, user__username=name)
 
 

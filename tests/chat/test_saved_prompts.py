@@ -119,3 +119,9 @@ def test_the_prompts_of_a_forgotten_user_are_deleted(project, owner, editor):
 def test_an_unfit_name_is_refused_by_the_write_path(project, owner):
     with pytest.raises(InvalidInputError):
         saved_prompts.put(project, None, "../x", "x", owner)
+
+
+def test_a_prompt_without_a_valid_id_is_not_found(client, project, owner):
+    client.force_login(owner)
+    for pk in ("nonsense", ""):
+        assert client.post(PAGE, {"action": "delete", "id": pk}).status_code == 404

@@ -234,6 +234,7 @@ def test_a_member_gets_another_role_and_is_removed(olive, project, stranger):
     assert role_of(project, "stan") == MemberRole.EDITOR
     olive.post(path, {"action": "remove", "username": "stan"})
     assert role_of(project, "stan") is None
+    assert olive.post(path, {"action": "remove", "username": "\0"}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import translation
 
 from chat.conversations.sessions import create_session
@@ -131,6 +131,18 @@ def test_the_list_takes_the_same_queries_for_many(
         add_text(project, owner, f"{number}.md", f"{MANUAL} {number}")
     with django_assert_max_num_queries(7):
         assert len(api(owner).get(URL).json()["results"]) == 3
+
+
+def test_the_command_names_a_file_that_cannot_be_opened(project, tmp_path, monkeypatch):
+    path = tmp_path / "a.md"
+    path.write_text(MANUAL)
+
+    def refuse(*arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("memory.files.adding.add_upload", refuse)
+    with pytest.raises(CommandError, match=r"a\.md: Permission denied"):
+        call_command("add_files", "billing", str(path))
 
 
 def test_the_command_adds_folders(project, owner, tmp_path, capsys):

@@ -547,6 +547,22 @@ class TestDoors:
         assert new_project.memberships.get(user=editor).role == "editor"
         assert rendered_bank(new_project).text == rendered_bank(lived).text
 
+    def test_an_export_that_fails_leaves_no_file(self, project, tmp_path, monkeypatch):
+        def fail(*arguments):
+            raise OSError("The bucket does not answer.")
+
+        path = tmp_path / "billing.zip"
+        monkeypatch.setattr("memory.management.commands.export_project.export", fail)
+        with pytest.raises(CommandError, match="bucket"):
+            call_command("export_project", path, project="billing")
+        assert not path.exists()
+
+    def test_a_name_that_is_too_long_is_refused(self, lived, owner, tmp_path):
+        path = tmp_path / "billing.zip"
+        call_command("export_project", path, project="billing")
+        with pytest.raises(CommandError, match="at most 120 characters"):
+            call_command("import_project", path, owner="olive", name="a" * 121)
+
     def test_the_command_says_what_is_wrong(self, tmp_path, owner):
         path = tmp_path / "x.zip"
         path.write_bytes(b"nothing")

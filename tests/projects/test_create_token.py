@@ -86,6 +86,9 @@ def test_somebody_who_is_there_is_made_no_member(create_token, stranger, project
         (["olive", "--scope", "read,fly"], "Unknown scope “fly”"),
         (["olive", "--scope", ""], "Unknown scope"),
         (["olive", "--expires", "0"], "from 1 to"),
+        (["a" * 151, "--create"], "at most 150 characters"),
+        (["no body", "--create"], "“no body” is not a username"),
+        (["", "--create"], "“” is not a username"),
     ],
 )
 def test_an_invalid_argument_prints_one_line_and_creates_nothing(

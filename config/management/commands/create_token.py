@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
@@ -51,7 +52,7 @@ class Command(BaseCommand):
         is_new = user is None
         if is_new and not create:
             raise CommandError(f"There is no user “{username}”; --create creates one.")
-        user = user or users.create_user(username)
+        user = user or create_user(username)
         slug = options["project"]
         _, token = Token.issue(
             user,
@@ -61,6 +62,16 @@ class Command(BaseCommand):
             expiry=None if expires is None else timezone.now() + timedelta(days=expires),
         )
         return token
+
+
+def create_user(username: str) -> Any:
+    """Create a user without a password. Raises CommandError if the username is not valid."""
+    users = get_user_model()
+    try:
+        users(username=username).clean_fields(exclude={"password"})
+    except ValidationError as error:
+        raise CommandError(f"“{username}” is not a username: {' '.join(error.messages)}") from error
+    return users.objects.create_user(username)
 
 
 def join_project(slug: str, user: Any, is_new: bool) -> Project:

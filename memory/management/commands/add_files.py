@@ -27,8 +27,11 @@ class Command(BaseCommand):
         user = find_user(options["user"]) if options["user"] else None
         added = 0
         for path, name in self._files(options["paths"]):
-            with path.open("rb") as file:
-                result = adding.add_upload(project, user, name, file)
+            try:
+                with path.open("rb") as file:
+                    result = adding.add_upload(project, user, name, file)
+            except OSError as error:
+                raise CommandError(f"{path}: {error.strerror or error}") from error
             added += len(result.added)
             for refused, reason in result.refused:
                 self.stderr.write(f"{refused}: {reason}")

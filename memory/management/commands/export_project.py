@@ -25,7 +25,12 @@ class Command(BaseCommand):
         person = find_user(user) if user else None
         try:
             with file.open("xb") as out:
-                counts = export(ExportScope(source, person, only_own=person is not None), out)
+                try:
+                    counts = export(ExportScope(source, person, only_own=person is not None), out)
+                except BaseException:
+                    # Otherwise an incomplete file would remain, and a second attempt would fail.
+                    file.unlink()
+                    raise
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from error
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)

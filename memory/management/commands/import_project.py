@@ -12,6 +12,7 @@ from chat.importers import FileResult, ImportRejectedError
 from memory.models import ActivityVerb
 from memory.models.activity import record_activity
 from memory.portability import import_project, members_of
+from memory.portability.archive import MAX_NAME_CHARS
 from projects import services
 from projects.command_arguments import find_user
 
@@ -36,6 +37,8 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path, owner: str, name: str | None, members: bool, **options) -> None:
         user = find_user(owner)
+        if name and len(name) > MAX_NAME_CHARS:
+            raise CommandError(f"--name can have at most {MAX_NAME_CHARS} characters.")
         result = FileResult()
         try:
             with ZipFile(file) as archive, transaction.atomic():

@@ -25,6 +25,9 @@ from memory.models import Tombstone, TombstoneKind
 from projects.core.errors import InvalidInputError
 from projects.models import Project
 
+# The kinds whose subject is a hash, not an id.
+HASHED_KINDS = (TombstoneKind.SOURCE, TombstoneKind.FACT)
+
 
 class TombstoneFileError(InvalidInputError):
     """A line of a tombstone file was not written by Strata."""
@@ -149,6 +152,10 @@ def parse_record(data: bytes, position: str) -> TombstoneRecord:
         datetime.fromisoformat(record.at)
         if record.kind not in TombstoneKind.values or not isinstance(record.subject, str):
             raise ValueError(record.kind)
+        if record.kind == TombstoneKind.USER:
+            user_of(record.subject)
+        elif record.kind not in HASHED_KINDS:
+            UUID(record.subject)
     except (ValueError, TypeError) as error:
         raise TombstoneFileError(f"{position}: this is not a tombstone ({error}).") from error
     return record

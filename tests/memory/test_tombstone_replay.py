@@ -177,3 +177,11 @@ def test_a_line_that_is_no_tombstone_is_named(file, line):
     file.write_text(json.dumps(good) + "\n" + line + json.dumps(good) + "\n")
     with pytest.raises(tombstones.TombstoneFileError, match="line 2"):
         list(tombstones.read_file(file))
+
+
+@pytest.mark.parametrize("kind", ["message", "file", "project", "user"])
+def test_a_line_whose_subject_is_no_id_is_named(file, kind):
+    line = {"at": AT.isoformat(), "project": "0" * 32, "kind": kind, "subject": "x"}
+    file.write_text(json.dumps(line) + "\n")
+    with pytest.raises(tombstones.TombstoneFileError, match="line 1"):
+        list(tombstones.read_file(file))

@@ -111,13 +111,14 @@ def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
 
 def clean_name(name: str) -> str:
     """Return the name or relative path on one line. Raises InvalidInputError if it is empty."""
-    parts = (part.strip() for part in storable(name).replace("\\", "/").split("/"))
+    name = "".join(char if char.isprintable() else " " for char in storable(name))
+    parts = (part.strip() for part in name.replace("\\", "/").split("/"))
     name = "/".join(part for part in parts if part not in ("", ".", ".."))
-    name = "".join(char if char.isprintable() else " " for char in name).strip()
+    # Keep the end of a path, which is more specific and has the suffix.
+    name = name[-MAX_FILE_NAME_CHARS:].lstrip(" /")
     if not name:
         raise InvalidInputError(_("The file needs a name."), field="file")
-    # Keep the end of a path, which is more specific and has the suffix.
-    return name[-MAX_FILE_NAME_CHARS:].lstrip(" /")
+    return name
 
 
 def _measure(content: IO[bytes]) -> tuple[int, str]:

@@ -176,6 +176,11 @@ def test_a_file_is_neither_empty_nor_too_large_nor_without_a_name(project, owner
     assert not any(path.is_file() for path in Path(settings.MEDIA_ROOT).rglob(f"{project.pk}/*"))
 
 
+def test_parts_of_a_name_without_visible_characters_are_left_out(project, owner):
+    invisible = "\u200b" * 300
+    assert add_text(project, owner, name=f"a{invisible}/{invisible}").name == "a"
+
+
 def test_each_copy_of_the_same_content_counts_towards_the_quota(project, owner, settings):
     settings.PROJECT_FILES_MB = 2 * len(MANUAL) / 2**20
     add_text(project, owner)

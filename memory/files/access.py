@@ -77,12 +77,30 @@ def require_change(member: Membership, document: File) -> File:
 
 
 def may_change(member: Membership, document: File) -> bool:
-    """Return whether the member may forget the file and start reading it again."""
-    own = document.added_by_id == member.user_id
-    session = document.session
-    if session is not None and session.visibility == Visibility.PRIVATE:
-        own = own or session.creator_id == member.user_id
+    """Return whether the member may start reading the file again."""
+    own = document.added_by_id == member.user_id or _is_in_private_chat_of(member, document)
     return member.role == MemberRole.OWNER or (member.may_write and own)
+
+
+def may_forget(member: Membership, document: File) -> bool:
+    """Return whether the member may forget the file, as `ForgetScope.is_permitted_to` does.
+
+    Takes no query for files of `files_for`.
+    """
+    versions: Iterable[FileRevision] = document.revisions.all()
+    own = document.added_by_id == member.user_id
+    own = own and all(version.added_by_id == member.user_id for version in versions)
+    own = own or _is_in_private_chat_of(member, document)
+    return member.role == MemberRole.OWNER or (member.may_write and own)
+
+
+def _is_in_private_chat_of(member: Membership, document: File) -> bool:
+    session = document.session
+    return (
+        session is not None
+        and session.visibility == Visibility.PRIVATE
+        and session.creator_id == member.user_id
+    )
 
 
 def latest(document: File) -> FileRevision:

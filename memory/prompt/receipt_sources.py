@@ -12,7 +12,7 @@ from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -33,7 +33,16 @@ from memory.layers.bank import SEPARATOR
 from memory.layers.line_sources import LinkedLine, link, open_sources
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
-from memory.models import Block, Chunk, Entry, EntryRevision, Fact, File, FilePassage
+from memory.models import (
+    Block,
+    Chunk,
+    Entry,
+    EntryRevision,
+    Fact,
+    File,
+    FilePassage,
+    FileRevision,
+)
 from memory.permissions import entries_for, may_forget
 from projects.core.text import translate_name
 from projects.models import Membership
@@ -163,6 +172,8 @@ class _SourceReader:
         visible = File.objects.visible_to(member.user).filter(project=project).values("pk")
         passages = FilePassage.objects.filter(project=project, revision__document__in=visible)
         passages = passages.select_related("revision__document__session")
+        versions = FileRevision.objects.filter(project=project)
+        passages = passages.prefetch_related(Prefetch("revision__document__revisions", versions))
         self.passages: Mapping[UUID, FilePassage] = _in_bulk(passages, items, "file")
 
     def _text_in_prompt(self, entry: Entry, item: ReceiptItem) -> Entry | EntryRevision:
@@ -311,7 +322,7 @@ class _SourceReader:
             place(document.name, passage.label),
             access.passage_url(self.member.project, passage),
             changed=document.changed_at > passage.revision.created_at,
-            forget_url=forget_url if access.may_change(self.member, document) else "",
+            forget_url=forget_url if access.may_forget(self.member, document) else "",
         )
 
     def _key(self, kind: str, pk: UUID, changed: bool) -> str:

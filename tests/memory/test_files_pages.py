@@ -227,3 +227,13 @@ def test_a_search_does_not_read_the_list_of_files(browse, project, owner):
     statements = [str(row["sql"]) for row in queries]
     assert not [sql for sql in statements if "COUNT(" in sql and 'FROM "memory_file" ' in sql]
     assert not [sql for sql in statements if 'ORDER BY "memory_file"."changed_at"' in sql]
+
+
+def test_forget_is_offered_to_those_who_may_forget_all_versions(browse, project, owner, editor):
+    document = add_read(project, editor)
+    assert b"Forget\xe2\x80\xa6" in browse(editor).content
+    assert b"Forget\xe2\x80\xa6" in browse(editor, "file", document.pk).content
+    add_text(project, owner, text="A version of the owner.")
+    for user, count in ((editor, 0), (owner, 1)):
+        assert browse(user).content.count(b"Forget\xe2\x80\xa6") == count
+        assert browse(user, "file", document.pk).content.count(b"Forget\xe2\x80\xa6") == count

@@ -9,6 +9,7 @@ from memory.models import File, FileRevision, SourceType
 from memory.models.files import UNFINISHED_STATES
 from memory.recall import RecallResult, RecallScope, filter_relevant, recall
 from memory.recall.service import MAX_QUERY_CHARS
+from projects.models import Membership
 
 MAX_RESULTS = 20
 
@@ -20,6 +21,16 @@ class FileRow:
     document: File
     version: FileRevision
     may_change: bool
+    may_forget: bool
+
+    @classmethod
+    def of(cls, member: Membership, document: File, version: FileRevision) -> "FileRow":
+        return cls(
+            document,
+            version,
+            access.may_change(member, document),
+            access.may_forget(member, document),
+        )
 
     @property
     def is_unfinished(self) -> bool:

@@ -51,10 +51,7 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
     page: Page[File] = Paginator(files.newest_first(), FILES_PER_PAGE).get_page(
         request.GET.get("page")
     )
-    rows = [
-        FileRow(document, access.latest(document), access.may_change(member, document))
-        for document in page
-    ]
+    rows = [FileRow.of(member, document, access.latest(document)) for document in page]
     context |= {"rows": rows, "page": page}
     context["is_unfinished"] = any(row.is_unfinished for row in rows)
     template = "_files.html" if "part" in request.GET else "files.html"

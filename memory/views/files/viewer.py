@@ -35,7 +35,7 @@ def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespo
         raise Http404
     query = search_query(request)
     context: dict[str, Any] = {
-        "row": FileRow(document, revision, access.may_change(member, document)),
+        "row": FileRow.of(member, document, revision),
         "versions": document.revisions.all(),
         "query": query,
         "is_pdf": revision.media_type == PDF,

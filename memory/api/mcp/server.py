@@ -91,11 +91,10 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
     """
     request: Any = ASGIRequest(scope, BytesIO())
     own_host, _port = split_domain_port(request.get_host())
-    if origin := request.headers.get("origin"):
-        # The MCP specification requires this check against DNS rebinding.
-        origin_host, _port = split_domain_port(urlsplit(origin).netloc)
-        if not origin_host or not validate_host(origin_host, [own_host]):
-            raise DisallowedHost("The request comes from a page on another host.")
+    origin = request.headers.get("origin")
+    # The MCP specification requires this check against DNS rebinding.
+    if origin and not _is_same_host(origin, own_host):
+        raise DisallowedHost("The request comes from a page on another host.")
     credentials = TokenAuthentication().authenticate(request)
     if credentials is None:
         raise exceptions.NotAuthenticated()
@@ -112,6 +111,15 @@ def _authenticate(scope: dict[str, Any]) -> Caller:
     member = membership(user, token.project.slug, token=token)
     member.user = user
     return Caller(member, token, partial(absolute_url, request))
+
+
+def _is_same_host(origin: str, own_host: str) -> bool:
+    try:
+        host, _port = split_domain_port(urlsplit(origin).netloc)
+    except ValueError:
+        # Not a valid URL.
+        return False
+    return bool(host) and validate_host(host, [own_host])
 
 
 async def _send_error(send: Send, status: int, detail: str, headers: Headers | None = None) -> None:

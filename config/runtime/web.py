@@ -65,12 +65,23 @@ def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
         bound.bind((host, port))
     except socket.gaierror as error:
         raise CommandError(f"{host} is not an address of this machine") from error
+    except OverflowError as error:
+        raise CommandError("A port is a number from 0 to 65535") from error
     except OSError as error:
         raise CommandError(
             f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
             " choose another with --port or PORT"
         ) from error
     return bound
+
+
+def local_address(listener: socket.socket) -> tuple[str, int]:
+    """Return the host and port at which this machine reaches `listener`.
+
+    If it listens on all addresses, the host is the local one.
+    """
+    host, port = listener.getsockname()[:2]
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port
 
 
 class DatedState(ServerState):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from django.core.management import CommandError
 
 from config.runtime import web
 
@@ -137,4 +138,11 @@ def test_it_listens_on_an_ipv6_address():
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     with web.bound_socket(0, "::1") as listener:
-        assert listener.getsockname()[0] == "::1"
+        assert web.local_address(listener) == ("::1", listener.getsockname()[1])
+    with web.bound_socket(0, "::") as listener:
+        assert web.local_address(listener)[0] == "::1"
+
+
+def test_a_number_that_is_no_port_is_refused():
+    with pytest.raises(CommandError, match="0 to 65535"):
+        web.bound_socket(65_536)

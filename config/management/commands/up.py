@@ -121,9 +121,8 @@ class Command(BaseCommand):
 
     def serve(self, listener: socket.socket) -> None:
         """Start the processes, report when the first request is served, and keep them alive."""
-        host, port = listener.getsockname()
-        # If it listens on all addresses, show and query the local address.
-        address = ("127.0.0.1" if host == "0.0.0.0" else host, port)
+        address = web.local_address(listener)
+        url = "http://[{}]:{}" if ":" in address[0] else "http://{}:{}"
         children = [*self.demo_model(), *servers(listener)]
         listener.listen(BACKLOG)
         preload.freeze_loaded_objects()
@@ -132,7 +131,7 @@ class Command(BaseCommand):
             while not supervisor.stopping:
                 if not ready and watchdog.answers(address, health_host()):
                     ready = True
-                    self.print_line("Strata is ready: http://{}:{}".format(*address))
+                    self.print_line(f"Strata is ready: {url.format(*address)}")
                 supervisor.tick(TICK_S if ready else FIRST_TICK_S)
                 self.keep_database_up()
             listener.close()

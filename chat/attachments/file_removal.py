@@ -163,7 +163,11 @@ def delete_abandoned_backup_folders() -> int:
     """Delete the folders of backups that were killed, and return their number."""
     deleted = 0
     for folder in _backup_folders().glob("*"):
-        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            # A backup has ended and removed its folder.
+            continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

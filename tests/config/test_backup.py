@@ -273,6 +273,13 @@ def test_the_folder_of_a_killed_backup_is_deleted(tmp_path):
         assert folder_lock.exists() and not left.exists()
 
 
+def test_the_folder_of_a_backup_that_ends_meanwhile_is_no_error(monkeypatch):
+    with file_removal.backup_folder() as folder:
+        pass
+    monkeypatch.setattr("pathlib.Path.glob", lambda *arguments: iter([folder]))
+    assert file_removal.delete_abandoned_backup_folders() == 0
+
+
 def test_the_fingerprint_does_not_reveal_the_key(settings):
     before = create.secret_key_fingerprint()
     assert settings.SECRET_KEY not in before

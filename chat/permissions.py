@@ -1,4 +1,6 @@
-"""Find the sessions and messages that a user may read or change. All others raise Http404."""
+"""Find the sessions and messages that a user may read or change. Others raise Http404, or
+PermissionDenied if the user may read but not change a message.
+"""
 
 from uuid import UUID
 
@@ -108,7 +110,7 @@ def may_manage(member: Membership, session: Session) -> bool:
 
 
 def manageable_sessions(member: Membership) -> QuerySet[Session]:
-    """Return the chats of the project that `member` may manage, as `may_manage` says."""
+    """Return the chats of the project that `member` may manage; none if it is archived."""
     chats = Session.objects.visible_to(member.user).chats().filter(project=member.project)
     if not member.may_write:
         return chats.none()

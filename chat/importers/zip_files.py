@@ -91,8 +91,7 @@ def _rewound(file: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def _zip_errors() -> Iterator[None]:
-    # The errors that zipfile raises for damaged files: ValueError and OSError for invalid offsets
-    # and sizes.
+    # zipfile raises these errors for damaged files, such as ValueError for an invalid offset.
     try:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:

@@ -31,9 +31,9 @@ class Call(ProjectScopedModel):
     """One request to a model.
 
     Calls for summaries and calls to which a spending limit applies are inserted before the request.
-    While `reserved_until` is in the future and there is no outcome, their reserved tokens and cost
-    count against the limits. All other calls are inserted after the response. If the process dies
-    during the call, the row has no outcome.
+    If the process dies during such a call, the row has no outcome. While `reserved_until` is in the
+    future and there is no outcome, the reserved tokens and cost count against the limits. All other
+    calls are inserted after the response.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -177,7 +177,9 @@ class Booking:
 
 
 def payer_of(reply: Message) -> Payer:
-    """Return who requested `reply`; the author of its message if its calls are unknown."""
+    """Return the payer of the first call of `reply`. If none is stored, it is the author of the
+    message.
+    """
     # The condition on the time is for the index.
     calls = Call.objects.filter(project=reply.project_id, started_at__gte=reply.created_at)
     row = calls.filter(message_id=reply.pk).order_by("started_at").values_list("user", "token_id")
@@ -189,8 +191,8 @@ def payer_of(reply: Message) -> Payer:
 def lost_calls(reply: Message) -> list[Call]:
     """Return the calls of a reply whose process has died. The stored text gives the output tokens.
 
-    The calls are those that were reserved. Without a reservation, it is a new call with the id of
-    the reply. A process that is alive after all finds the call by its id and books it correctly.
+    These are the calls that were inserted in advance. If there are none, it is a new call with the
+    id of the reply. A process that is alive after all finds this call by its id and corrects it.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

@@ -131,7 +131,7 @@ def try_model(name: str) -> TrialResult:
 
 
 class ProviderCheckError(InvalidInputError):
-    """The provider is not reachable or rejected the key. The message says how to solve this."""
+    """The provider is not reachable or rejected the key. The message contains advice."""
 
 
 def check_server(server: ModelServer, is_trusted: bool = False) -> list[dict[str, Any]]:

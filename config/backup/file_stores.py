@@ -1,4 +1,4 @@
-"""Reads and writes attachments for backup and restore, in the data folder or in a bucket."""
+"""Reads and writes stored files for backup and restore, in the data folder or in a bucket."""
 
 import os
 import shutil

@@ -138,7 +138,7 @@ class LeasedScheduler(DatabaseScheduler):
         return self.claim_lease()
 
     def _set_clock(self) -> bool:
-        """Read the database clock. Return whether it was set back."""
+        """Read the database clock. Return whether it was set back by more than LEASE."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
             [now] = cursor.fetchone()

@@ -32,7 +32,7 @@ from config.settings.env import private_folder
 log = logging.getLogger(__name__)
 
 MAX_CRASHES = 3
-# If a task has not crashed for this long, its count begins again at one.
+# If the last crash of a task was longer ago, its count begins again at one.
 CRASHES_EXPIRE_AFTER = timedelta(days=1)
 # The minimum interval, in seconds, at which a process reads the tasks that are set aside.
 REFRESH_S = 10.0

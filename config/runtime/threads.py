@@ -20,7 +20,6 @@ def close_unused_connections() -> None:
     """Close the database connections of this process that no thread is using.
 
     Each connection is a process of PostgreSQL. The pool itself would close them one by one.
-    Connections that several tasks use each minute are kept for a moment.
     """
     if pool := connection.pool:  # type: ignore[attr-defined]  # PostgreSQL has it
         with pool._lock:

@@ -69,7 +69,7 @@ class Watch:
         return max(seen_at, self._counts_from) + (MAX_SILENCE_S if seen_at else MAX_START_S)
 
     def request_stacks(self, leader: int) -> str:
-        """Let the process `leader` and its children write their stacks, also if they are stopped.
+        """Make the process `leader` and its children write their stacks, even if they are stopped.
 
         Return what the process was doing: `running`, `sleeping`, `stopped`, …
         """

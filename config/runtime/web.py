@@ -18,11 +18,11 @@ from config.runtime.watchdog import until_heartbeat
 
 # The number of seconds for requests in progress when the process stops.
 SHUTDOWN_S = 5
-# For so long, a stopping process waits for requests on open connections. Clients have sent them
-# before they could notice the stop.
+# How long a stopping process waits for requests on open connections that clients have sent before
+# they could notice the stop.
 LINGER_S = 0.5
-# Longer than proxies keep their idle connections (nginx 60 s, Caddy 120 s). Else a proxy could send
-# a request on a connection that is being closed, and may not repeat it.
+# Longer than proxies keep their idle connections (nginx 60 s, Caddy 120 s). Otherwise a proxy could
+# send a request on a connection that is being closed. A proxy does not repeat every request.
 KEEP_ALIVE_S = 125
 
 Headers = list[tuple[bytes, bytes]]

@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-files",
             action="store_true",
-            help="leave out images and imports, for example if the bucket has its own backups",
+            help="leave out stored files, for example if the bucket has its own backups",
         )
 
     def handle(self, *, file: str, without_files: bool, **options: Any) -> None:

@@ -43,15 +43,15 @@ class Lease:
     holder: UUID
 
     @property
-    def unclaimed_row(self) -> LeasedQuerySet:
-        """The leased row, also after the lease has expired; no row once another worker holds it."""
+    def held_row(self) -> LeasedQuerySet:
+        """The row, even if the lease has expired; no row if another worker has claimed it."""
         rows: LeasedQuerySet = LeasedQuerySet(self.model).filter(project=self.project, pk=self.pk)
         return rows.filter(lease_holder=self.holder)
 
     @property
     def row(self) -> LeasedQuerySet:
         """The leased row; no row if this lease has been lost."""
-        return self.unclaimed_row.filter(lease_until__gt=Now())
+        return self.held_row.filter(lease_until__gt=Now())
 
     def renew(self) -> None:
         """Extend the lease. Raises `LeaseLostError`."""
@@ -72,8 +72,8 @@ class Lease:
     def fail(self, reason: str, retry_after: float | None = None) -> None:
         """Release the lease and schedule a retry, after at least `retry_after` seconds if given.
 
-        `reason` is shown to users. The failure also counts if the lease has expired in the
-        meantime, unless another worker holds it: else slow failures would be retried at once.
+        `reason` is shown to users. The failure also counts if the lease has expired, unless another
+        worker has claimed the row. Otherwise slow failures would be retried at once.
         """
         pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
         # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.
@@ -85,7 +85,7 @@ class Lease:
             default=Value(MAX_RETRY_WAIT),
             output_field=DurationField(),
         )
-        self.unclaimed_row.update(
+        self.held_row.update(
             lease_holder=None,
             lease_until=None,
             failures=F("failures") + 1,

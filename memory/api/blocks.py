@@ -81,7 +81,7 @@ class BlockListView(MembershipMixin, generics.ListAPIView):
 
 @extend_schema(parameters=[SCOPE])
 class BlockDetailView(ETagMixin, MembershipMixin, APIView):
-    """One block. It is in every prompt, within the project's budget for blocks."""
+    """One block of the project, or one of your own."""
 
     def initial(self, request, *args, **kwargs) -> None:
         super().initial(request, *args, **kwargs)
@@ -116,7 +116,7 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
 
     @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
     def patch(self, request, slug: str, name: str) -> Response:
-        """Append lines to a block, or move it. A missing block is created."""
+        """Append lines to a block, or move it. `append` creates a missing block."""
         data = BlockChangeSerializer(data=request.data)
         data.is_valid(raise_exception=True)
         changes, project = data.validated_data, self.membership.project

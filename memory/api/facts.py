@@ -73,7 +73,7 @@ class FactSourceSerializer(serializers.Serializer):
 )
 class FactSerializer(serializers.ModelSerializer):
     """`subject` `predicate` `object`, valid from `valid_from` until `valid_until`. `valid_until` is
-    null while the fact is valid. Otherwise it was set by a user, or it is the start of `closed_by`,
+    null if the fact has no end. Otherwise it was set by a user, or it is the start of `closed_by`,
     the next fact with the same subject and predicate. `sources` are the messages that you may read.
     """
 

@@ -185,9 +185,10 @@ def find_same_fact(
 ) -> Fact | None:
     """Return the fact that equals `statement`, locked. The caller must have locked its topic.
 
-    Two facts are equal if they have the same object, and no other fact of the topic begins between
-    their start times. A hidden fact can also be returned. If somebody corrected a fact that
-    `message` states, the content before the correction is compared too.
+    Two facts are equal if they have the same object, no other fact of the topic begins between
+    their start times, and the known fact has not ended when the other begins. A hidden fact can
+    also be returned. If somebody corrected a fact that `message` states, the content before the
+    correction is compared too.
     """
     rows = Fact.objects.current().filter(project=project, topic=statement.topic)
     facts = list(rows.select_for_update(of=("self",)).order_by("pk"))

@@ -92,8 +92,8 @@ def hide(
 ) -> Fact:
     """Hide `fact`, or reject a proposed fact. It stays hidden if a message states it again.
 
-    If `fact` replaced an earlier fact with the same subject and predicate, that fact becomes valid
-    again. Raises InvalidInputError if `fact` is already hidden.
+    If `fact` ended an earlier fact of its topic, that fact becomes valid again. Raises
+    InvalidInputError if `fact` is already hidden.
     """
     verbs = {FactStatus.PROPOSED: ActivityVerb.REJECTED, FactStatus.LIVE: ActivityVerb.HIDDEN}
     return _set_state(fact, FactStatus.HIDDEN, verbs, by, reason, version)

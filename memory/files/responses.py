@@ -66,7 +66,7 @@ def page_response(request: HttpRequest, revision: FileRevision, page: int) -> Ht
     response: HttpResponseBase | None = get_conditional_response(request, etag=etag)
     if response is None:
         try:
-            # Rendering takes a second in another process.
+            # Hold no connection while another process renders the page.
             connections.close_all()
             with _renderer(), local_copy(revision) as path:
                 image = reading.page_image(path, page, IMAGE_WIDTH)

@@ -22,7 +22,7 @@ def replay(records: Iterable[TombstoneRecord]) -> Counter[str]:
     """Forget everything that `records` name. Return, by kind, how many were new to this database.
 
     A record whose object is not in this database is no error: its tombstone prevents a later
-    import. A replay may be repeated.
+    import. Records of projects that are not in this database are skipped. A replay may be repeated.
     """
     counts: Counter[str] = Counter()
     remaining = iter(records)

@@ -38,8 +38,10 @@ REASON = gettext_noop("The project keeps chats for a limited time.")
 
 
 def expired_sessions(days: int | None = None) -> QuerySet[Session]:
-    """Return the chats without activity for more than `days`, the longest inactive first. By
-    default, `days` is the retention period of each project. The clock is that of the database.
+    """Return the chats without activity for more than `days`, the longest inactive first. Pinned
+    chats and chats with a pinned summary are left out.
+
+    By default, `days` is the retention period of each project. The clock is that of the database.
 
     A chat and its forks share messages, so none of them expires before all of them do.
     """

@@ -184,8 +184,8 @@ class ForgetScope:
 
         - their own messages, files of which they added all versions, and, without its sources, a
           fact that is only about them or that nobody else supports,
-        - everything in their private sessions, and sessions that they created if nobody else wrote
-          in them,
+        - messages, files and entries of their private sessions, and sessions that they created if
+          nobody else wrote in them,
         - their own imports, if they may forget every session that the import created or extended,
         - everything of theirs (`user`), if this includes no text that others also wrote.
 
@@ -287,7 +287,7 @@ class Trim:
 class DeletionSet:
     """The ids that a forget request deletes or changes.
 
-    Rows of `messages` stay as empty places; rows of `sessions` are deleted.
+    The rows of `messages` stay, but are emptied. The rows of `sessions` are deleted.
     """
 
     messages: set[UUID] = field(default_factory=set)

@@ -1,7 +1,7 @@
 """The stores of user text, and how a forget request deletes text from each store.
 
-This module lists every column that may contain user text. A test fails for a column that is neither
-listed here nor in tests/memory/text_columns.py.
+This module lists the columns that may contain user text. A test fails for a text column that is
+neither listed here nor in tests/memory/text_columns.py.
 """
 
 from collections import defaultdict
@@ -54,8 +54,8 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class TextStore:
-    """A store of user text. `texts` are the columns, by model, that `remove` empties. `remove`
-    returns the number of removed rows for the receipt.
+    """A store of user text. `texts` are its columns by model. `remove` deletes or empties the rows,
+    and returns their number for the receipt.
     """
 
     name: str
@@ -150,7 +150,7 @@ def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
 
 
 def remove_entries(project: Project, deletions: DeletionSet) -> int:
-    """Delete the entries without other sources. Empty the others until they are rewritten."""
+    """Delete `deletions.entries`, and empty `deletions.withheld` until they are rewritten."""
     for session in Session.objects.filter(pk__in=deletions.touched):
         cursor = Cursor.objects.filter(pk=session.pk).first()
         if cursor is not None:
@@ -209,7 +209,7 @@ def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
 
 
 # In the order of deletion: facts before the messages and entries that they come from, revisions
-# before their entries, and sessions last.
+# before their entries, and sessions after their contents.
 STORES = (
     TextStore(
         "facts",

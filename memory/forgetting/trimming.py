@@ -21,8 +21,8 @@ from memory.models.entries import CONVERSATION
 from memory.moderation import entry_operations
 from projects.models import Project
 
-# The maximum number of forgotten messages that are compared with the lines that a model wrote. If
-# there are more, such entries are withheld as a whole.
+# The maximum number of forgotten texts that are compared with the lines that a model wrote. If
+# there are more, entries with such lines are withheld as a whole.
 MAX_COMPARED_MESSAGES = 200
 
 
@@ -120,7 +120,8 @@ class _Comparison:
 
 
 def remove_lines(project: Project, deletions: DeletionSet) -> int:
-    """Remove the lost lines from the entries and their revisions; return their number.
+    """Remove the lost lines from the entries and their revisions. Return the number of lines that
+    the entries lost.
 
     The other lines stay unchanged. If a model wrote a lost line from several messages, some of
     these messages may remain. Then the entry is scheduled for a rewrite.

@@ -139,8 +139,7 @@ class Vector(ProjectScopedModel):
 
     The column has no fixed number of dimensions. Each embedder in use has an index over its own
     vectors. Only vectors of large projects are added to the index, some time after they are
-    written. Vectors that are not `indexed` are compared one by one, which is as fast in a small
-    project and costs nothing when writing.
+    written. Search compares other vectors one by one.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -15,7 +15,10 @@ from projects.models import Project, ProjectScopedModel
 
 class CursorQuerySet(LeasedQuerySet):
     def waiting(self) -> "CursorQuerySet":
-        """Return cursors with messages that no entry covers, in projects with memory enabled."""
+        """Return cursors with messages that no entry covers, in projects that remember.
+
+        Deleted sessions and archived projects are left out.
+        """
         return self.filter(
             unsummarised_messages__gt=0,
             project__memory_enabled=True,
@@ -71,7 +74,9 @@ class Cursor(LeasedModel):
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when the session becomes due by the idle rule, or None if it is due now."""
+        """Return when the session becomes idle, or None if it is due now because it is full or
+        closed. The time is in the past if the session is idle.
+        """
         return idle.due_at(self.session, self.project, self.unsummarised_tokens)
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ class FileQuerySet(models.QuerySet["File"]):
 
 
 class File(ProjectScopedModel):
-    """A document of a project, or if `session` is set of this chat only.
+    """A document of a project, or of one chat if `session` is set.
 
     Its versions are its revisions. Search finds the passages of the latest revision that is ready.
     """

@@ -14,9 +14,8 @@ from projects.models import ProjectScopedModel
 # A lease is longer than the longest model call. Workers renew it before each call.
 MAX_LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
 MAX_RETRY_WAIT = timedelta(hours=6)
-# Times in the database are at most as far in the future as the maximum of their kind. A time that
-# exceeds it by more than this tolerance was written before the clock was set back. It is ignored,
-# because otherwise the work would wait until then.
+# A lease ends at most MAX_LEASE in the future, and a wait at most MAX_RETRY_WAIT. A time that is
+# later by more than this tolerance was written before the clock was set back, and is ignored.
 CLOCK_SLACK = timedelta(minutes=1)
 
 
@@ -31,7 +30,7 @@ class LocalMidnight(Func):
 
 
 def tokens_spent_today(project: str) -> Coalesce:
-    """Return a query expression: the number of tokens that the project's summaries used today.
+    """Return a query expression for the tokens that the project's summaries used today.
 
     `project` is a field path to the Project, such as "pk" or "project". The day begins at midnight
     in the project's time zone.

@@ -26,10 +26,11 @@ class TombstoneKind(models.TextChoices):
 
 
 class Tombstone(ProjectScopedModel):
-    """A forgotten object: its id, or the hash of its id in the program that it was imported from.
+    """The id of a forgotten object, or a hash.
 
-    For a user, it contains the id and the time. The tombstone of a deleted project is only in the
-    file.
+    SOURCE is a hash of ids in the program from which the object was imported. FACT is a hash of a
+    session and the text of a fact. USER is the id of a user and a time. The tombstone of a deleted
+    project is only in the file.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -267,8 +267,8 @@ def withhold(entries: QuerySet[Entry], for_good: bool = False, keep_earlier: boo
     too: its text may still contain the entry's text. If the digest was already rewritten without
     the entry, the next update of the layers makes it visible again without a model call.
 
-    A proposed entry is no longer in review, because there is no text to read. It keeps
-    `waits_because`, and is proposed again with the text of the rewrite.
+    A proposed entry leaves review, because there is no text to read. It keeps `waits_because`, and
+    is proposed again when it is rewritten.
 
     Revisions are deleted, because they may contain the withheld text. `keep_earlier` is for deleted
     sessions, which can be restored: the entries and the digests that contain them keep their

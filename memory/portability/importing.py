@@ -109,7 +109,7 @@ def import_project(
 def files_removed_on_error() -> Iterator[list[Attachment | FileRevision]]:
     """Yield a list for the rows whose files were written. Delete these files if an error occurs.
 
-    This also covers a stop of the process: the transaction removes the rows, but not the files.
+    The transaction removes the rows, but not the files. Ctrl-C counts as an error.
     """
     written: list[Attachment | FileRevision] = []
     try:

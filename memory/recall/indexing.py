@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 # The number of sessions that are indexed together.
 BATCH_SIZE = 50
-# Renewed before each batch of texts that is embedded. After a worker was killed, its sessions are
-# free again when the lease has expired.
+# The lease is renewed before each batch of texts is embedded. If a worker is killed, other workers
+# can claim its sessions when the lease has expired.
 LEASE = timedelta(seconds=60)
 
 
@@ -71,7 +71,7 @@ class Claim:
         )
 
     def renew(self) -> None:
-        """Extend the lease. Raises LeaseLostError if other workers hold all of the sessions."""
+        """Extend the lease. Raises LeaseLostError if none of the sessions is still held."""
         if not self.held.update(lease_until=Now() + LEASE):
             raise LeaseLostError
 

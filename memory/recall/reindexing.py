@@ -50,8 +50,8 @@ Report = Callable[[ReindexProgress], None]
 
 
 def reindex(project: Project | None, user, report: Report) -> IndexingProgress:
-    """Index the sessions of a project, of a user, or all of them, from the beginning. Return when
-    no session is ready to be indexed.
+    """Index the sessions of a project, of a user, or all sessions, from the beginning. Return when
+    the only sessions that are due wait after a failure.
     """
     sessions = Session.objects.filter(in_project(project))
     if user is not None:

@@ -55,7 +55,7 @@ def mark_changed(projects: QuerySet[Project]) -> None:
 
 def update_project(project_id: UUID, embedder: Embedder) -> int:
     """Write the chunks of new and changed summaries and facts. Delete the chunks of summaries that
-    no longer exist.
+    are deleted, hidden or withheld.
 
     Return the number of chunks written. Raises EmbedderError.
     """

@@ -57,9 +57,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Answer one request. GET and DELETE are refused, because they are for MCP sessions, which this
-    server does not have.
-    """
+    """Answer one request. Only POST is accepted, because this server has no MCP sessions."""
     if scope["method"] != "POST":
         await _send_error(send, 405, "Only POST.", [(b"allow", b"POST")])
         return

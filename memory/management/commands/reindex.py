@@ -37,7 +37,7 @@ class Command(BaseCommand):
             )
             if done.failed:
                 raise CommandError(
-                    "Failed sessions stay due; the admin shows the reasons under Index cursors."
+                    "Failed sessions stay due; the admin shows the reasons under Indexing progress."
                 )
         try:
             added, removed = reindexing.replace_vectors(target, owner, self._progress)

@@ -61,8 +61,8 @@ def file_list(request: HttpRequest, member: Membership) -> HttpResponse:
 def _add(request: HttpRequest, member: Membership) -> HttpResponse:
     """Add the files of the form to the project or, with `for=chat`, to the chat `session`.
 
-    The session `new` stands for a new chat. It is created only with `for=chat` and at least one
-    file, and deleted if no file was added.
+    If `session` is `new`, a new chat is created, but only with `for=chat` and at least one file. It
+    is deleted if no file was added.
     """
     slug, pk = member.project.slug, request.POST.get("session", "")
     chat_session: Session | None = None

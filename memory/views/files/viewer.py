@@ -25,9 +25,8 @@ SECTIONS_PER_PAGE = 10
 
 @project_page()
 def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpResponse:
-    """Show the text of a file, ten pages at a time. `at` is the number of a passage: its pages are
-    shown, and the passage is marked; `passage` shows them without a mark. `q` lists the passages of
-    the file that match.
+    """Show the text of a file, ten pages at a time. `at` is the number of a passage, which is
+    shown and marked. `passage` shows it without a mark. `q` lists the passages that match.
     """
     document = access.file_for_reading(member.user, member.project, pk)
     revision = access.version_of(document, request.GET.get("version", ""))

@@ -1,6 +1,6 @@
 """/api/v1/projects/{slug}/usage/ and …/limits/, /api/v1/usage/: costs of model calls; limits."""
 
-from datetime import UTC, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from django.db.models import QuerySet
@@ -24,6 +24,7 @@ DEFAULT_SPAN = timedelta(days=30)
 MAX_SPAN = timedelta(days=366)
 DEFAULT_KEYS = ("day", "kind", "model")
 MAX_ROWS = 50_000
+EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class UsageQuerySerializer(serializers.Serializer):
@@ -47,7 +48,7 @@ class UsageQuerySerializer(serializers.Serializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs.setdefault("by", DEFAULT_KEYS)
         until = attrs.setdefault("until", timezone.now())
-        since = attrs.setdefault("since", until - DEFAULT_SPAN)
+        since = attrs.setdefault("since", until - min(DEFAULT_SPAN, until - EARLIEST))
         if since > until:
             raise serializers.ValidationError({"since": ["This is after the end."]})
         if until - since > MAX_SPAN:

@@ -104,6 +104,11 @@ def test_a_span_that_makes_no_sense_is_a_400(api, owner, project, query, field):
     assert set(response.json()) == {field}
 
 
+def test_the_span_begins_with_the_calendar_at_the_earliest(api, owner, project):
+    response = api(owner).get(URL, {"until": "0001-01-01T00:00Z"})
+    assert (response.status_code, response.json()["results"]) == (200, [])
+
+
 def test_other_projects_are_not_counted_and_strangers_get_404(api, owner, stranger, project, call):
     from projects.services import create_project
 

@@ -212,6 +212,12 @@ def test_an_unknown_reference_is_refused_beside_the_field(
     assert complaint in text_of(response)
 
 
+def test_a_time_that_the_projects_zone_does_not_have_is_refused(preview, owner, project):
+    project.timezone = "America/New_York"
+    project.save()
+    assert preview(owner, before="0001-01-01T00:00Z").status_code == 400
+
+
 def test_accounts_outside_of_the_project_are_not_revealed(preview, owner, project, stranger):
     assert "No member or author has this username" in text_of(preview(owner, user="stan"))
 

@@ -1,5 +1,6 @@
 """Forms of a forget request."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -66,6 +67,15 @@ class ForgetForm(forms.Form):
         if user is None:
             raise forms.ValidationError(_("No member or author has this username."))
         return user
+
+    def clean_before(self) -> datetime | None:
+        """Return the time in the project's zone, in which the page shows it."""
+        before: datetime | None = self.cleaned_data["before"]
+        try:
+            return before and before.astimezone(self.project.zone)
+        except OverflowError as error:
+            message = self.fields["before"].error_messages["invalid"]
+            raise forms.ValidationError(message) from error
 
     def clean(self) -> dict[str, Any]:
         if not self.errors and self.scope().is_empty:

@@ -1,14 +1,13 @@
 """Images of messages, and files that are still to be deleted."""
 
-from django.conf import settings
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
@@ -16,13 +15,10 @@ def stored_at(attachment: "Attachment", name: str) -> str:
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 
-class Attachment(ProjectScopedModel):
+class Attachment(IdModel, ProjectScopedModel):
     """A re-encoded image. `message` is None until a message uses it."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     session = models.ForeignKey(
         Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="attachments"
     )
@@ -34,13 +30,7 @@ class Attachment(ProjectScopedModel):
         on_delete=models.CASCADE,
         related_name="attachments",
     )
-    uploaded_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("uploaded by"),
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    uploaded_by = optional_user_key(_("uploaded by"), blank=False)
     name = models.CharField(_("name"), max_length=200, blank=True)
     description = models.CharField(
         _("description"),
@@ -65,14 +55,13 @@ class Attachment(ProjectScopedModel):
         return self.name or str(self.pk)
 
 
-class FileRemoval(models.Model):
+class FileRemoval(IdModel):
     """A file to delete, because no row refers to it any more. This row is deleted after the file.
 
     It is inserted in the transaction that deletes the last row that refers to the file. The project
     is stored as a plain id, because deleted projects leave files too.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project_id = models.UUIDField(_("project ID"))
     path = models.CharField(_("path"), max_length=200)
     act = models.UUIDField(

@@ -1,13 +1,12 @@
 """The log of model calls: user, model, tokens, price and outcome of each call."""
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 ANSWERED = "answered"
 
@@ -27,7 +26,7 @@ class CallKind(models.TextChoices):
 SUMMARY_KINDS = (CallKind.CONVERSATION, CallKind.MERGE, CallKind.DIGEST, CallKind.DIGEST_RETRY)
 
 
-class Call(ProjectScopedModel):
+class Call(IdModel, ProjectScopedModel):
     """One request to a model.
 
     Calls for summaries and calls to which a spending limit applies are inserted before the request.
@@ -36,20 +35,9 @@ class Call(ProjectScopedModel):
     calls are inserted after the response.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="calls"
-    )
+    project = project_key("calls")
     # The user who requested the call; null for automatic work.
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        db_index=False,
-    )
+    user = optional_user_key(db_index=False)
     token_id = models.UUIDField(
         _("API token ID"),
         null=True,
@@ -110,10 +98,9 @@ class Call(ProjectScopedModel):
         return f"{self.kind} by {self.model}"
 
 
-class ModelPrice(models.Model):
+class ModelPrice(IdModel):
     """A price that a server administrator has set. It replaces the price in `genai-prices`."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     model = models.CharField(
         _("model"),
         max_length=200,

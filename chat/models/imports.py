@@ -1,14 +1,13 @@
 """Uploaded files of conversations, and the messages that each of them added."""
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, project_key, user_key
 
 
 class ImportState(models.TextChoices):
@@ -35,19 +34,11 @@ class ImportQuerySet(models.QuerySet["Import"]):
         return self.filter(~Exists(shared), user=user)
 
 
-class Import(ProjectScopedModel):
+class Import(IdModel, ProjectScopedModel):
     """One uploaded file, with the progress and the result of its import."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="imports"
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        on_delete=models.CASCADE,
-        related_name="imports",
-    )
+    project = project_key("imports")
+    user = user_key(related_name="imports")
     name = models.CharField(_("name"), max_length=200)
     format = models.CharField(_("format"), max_length=20, default="auto")
     file = models.FileField(_("file"), upload_to=stored_at, max_length=200, blank=True)
@@ -86,20 +77,12 @@ class StretchQuerySet(models.QuerySet["ImportedStretch"]):
         return self.filter(first_seq=1)
 
 
-class ImportedStretch(ProjectScopedModel):
+class ImportedStretch(IdModel, ProjectScopedModel):
     """The messages that an import added to one session in one run, without duplicates."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     # Without database constraints, because processes of an earlier release may still run. They
     # delete rows of the referenced tables, but do not know this table.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    project = project_key(db_index=False, db_constraint=False)
     upload = models.ForeignKey(
         Import,
         verbose_name=_("import"),

@@ -3,7 +3,6 @@
 import re
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
@@ -15,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.sessions import Session
 from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key, user_key
 
 # The Unicode blocks that contain emoji, without letters and digits.
 _SYMBOL = (
@@ -111,18 +110,10 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(seq__gt=seq).order_by("seq")
 
 
-class Message(ProjectScopedModel):
+class Message(IdModel, ProjectScopedModel):
     """One message. An alternative, such as another reply, is another row with the same `parent`."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because other indexes begin with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     session = models.ForeignKey(
         Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="messages"
     )
@@ -148,14 +139,7 @@ class Message(ProjectScopedModel):
         ),
     )
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("author"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="messages",
-    )
+    author = optional_user_key(_("author"), related_name="messages")
     author_name = models.CharField(
         _("author’s name"),
         max_length=120,
@@ -311,13 +295,10 @@ def display_name(user) -> str:
     return user.get_full_name() or user.get_username()
 
 
-class MessageRevision(ProjectScopedModel):
+class MessageRevision(IdModel, ProjectScopedModel):
     """An earlier text of an edited message."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     message = models.ForeignKey(
         Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="revisions"
     )
@@ -325,13 +306,7 @@ class MessageRevision(ProjectScopedModel):
         _("version"), help_text=_("The version of the message that had this text.")
     )
     text = models.TextField(_("text"), blank=True)
-    edited_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("edited by"),
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    edited_by = optional_user_key(_("edited by"), blank=False)
     edited_at = models.DateTimeField(
         _("edited at"), help_text=_("The time at which another text replaced it.")
     )
@@ -355,22 +330,14 @@ def is_emoji(text: str) -> bool:
     return bool(_EMOJI.fullmatch(text))
 
 
-class Reaction(ProjectScopedModel):
+class Reaction(IdModel, ProjectScopedModel):
     """An emoji that a user added to a message. A user can add each emoji once."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     message = models.ForeignKey(
         Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="reactions"
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        on_delete=models.CASCADE,
-        related_name="reactions",
-    )
+    user = user_key(related_name="reactions")
     emoji = models.CharField(_("emoji"), max_length=32)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

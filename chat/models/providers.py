@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects.core.encryption import cipher
-from projects.core.models import new_id
+from projects.models.keys import IdModel
 
 PURPOSE = "strata-providers"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -36,10 +36,9 @@ def validate_provider_name(name: str) -> None:
         raise ValidationError(_("This name is reserved."))
 
 
-class ModelProvider(models.Model):
+class ModelProvider(IdModel):
     """A provider and its key. Its models are named `name:model`."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(_("name"), max_length=40, unique=True)
     kind = models.CharField(_("kind"), max_length=20, choices=ProviderKind.choices)
     address = models.CharField(

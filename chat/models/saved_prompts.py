@@ -2,15 +2,14 @@
 
 import re
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models import Membership, Project, ProjectScopedModel
+from projects.models import Membership, ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 MAX_PROMPT_CHARS = 20_000
 MAX_VARIABLES = 20
@@ -33,38 +32,17 @@ class SavedPromptQuerySet(models.QuerySet["SavedPrompt"]):
         return self.filter(mine, project=member.project_id).order_by("name", "pk")
 
 
-class SavedPrompt(ProjectScopedModel):
+class SavedPrompt(IdModel, ProjectScopedModel):
     """A named text with variables such as `{{customer}}`, of a project or of one user in it."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
+    project = project_key("saved_prompts", db_index=False)
+    user = optional_user_key(
         on_delete=models.CASCADE,
-        related_name="saved_prompts",
-        db_index=False,
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
         help_text=_("The user of a personal prompt. Empty: a prompt of the project."),
     )
     name = models.CharField(_("name"), max_length=60, validators=[validate_prompt_name])
     text = models.TextField(_("text"), max_length=MAX_PROMPT_CHARS)
-    written_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("written by"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        help_text=_("Who wrote the text last."),
-    )
+    written_by = optional_user_key(_("written by"), help_text=_("Who wrote the text last."))
     updated_at = models.DateTimeField(_("changed at"), default=timezone.now)
 
     objects = SavedPromptQuerySet.as_manager()

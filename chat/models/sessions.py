@@ -2,15 +2,14 @@
 
 from datetime import datetime
 
-from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel, validate_model_name
+from projects.models import ProjectScopedModel, validate_model_name
+from projects.models.keys import IdModel, optional_user_key, project_key, user_key
 
 HISTORY_LIMITS = (50, 1_000)
 UNTITLED = "Untitled chat"
@@ -64,23 +63,13 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.order_by("-last_activity_at", "-id")
 
 
-class Session(ProjectScopedModel):
+class Session(IdModel, ProjectScopedModel):
     """A conversation. `last_seq` is its highest `seq`. `version` increases with every change of its
     messages and settings, but not of its share link.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="sessions"
-    )
-    creator = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("started by"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="sessions",
-    )
+    project = project_key("sessions")
+    creator = optional_user_key(_("started by"), related_name="sessions")
     kind = models.CharField(
         _("kind"),
         max_length=10,
@@ -256,23 +245,14 @@ class Session(ProjectScopedModel):
         self.last_activity_at = max(self.last_activity_at, moment)
 
 
-class Seen(ProjectScopedModel):
+class Seen(IdModel, ProjectScopedModel):
     """The `seq` of the last message that a user has read in a session."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     session = models.ForeignKey(
         Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="seen"
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
-    )
+    user = user_key()
     seq = models.PositiveIntegerField(_("read up to message"))
 
     class Meta:

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from typing import NoReturn
 from uuid import UUID
 
-from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from memory.models.entries import Entry
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 # The maximum number of ids in `Activity.related`. `Activity.count` is the number of all.
 MAX_RELATED_IDS = 100
@@ -78,38 +77,27 @@ class ActivityQuerySet(models.QuerySet["Activity"]):
         raise TypeError("The activity log is append-only.")
 
 
-class Activity(ProjectScopedModel):
+class Activity(IdModel, ProjectScopedModel):
     """One action in the log: ids, verbs and numbers, but no text of people or models.
 
     The ids are not foreign keys, so that the row outlives the objects. It is deleted with its
     project.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="activities"
-    )
+    project = project_key("activities")
     at = models.DateTimeField(_("time"), auto_now_add=True)
     verb = models.CharField(_("action"), max_length=12, choices=ActivityVerb.choices)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("by"),
-        null=True,
-        blank=True,
+    by = optional_user_key(
+        _("by"),
         on_delete=models.DO_NOTHING,
         db_constraint=False,
-        related_name="+",
         help_text=_("Empty: Strata itself."),
     )
-    whom = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("member"),
-        null=True,
-        blank=True,
+    whom = optional_user_key(
+        _("member"),
         on_delete=models.DO_NOTHING,
         db_constraint=False,
         db_index=False,
-        related_name="+",
         help_text=_("The member, for acts on a membership."),
     )
     role_before = models.CharField(

@@ -2,15 +2,14 @@
 
 import re
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models import Membership, Project, ProjectScopedModel
+from projects.models import Membership, ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 BLOCK_NAME = re.compile(r"[^\W_][\w-]{0,59}")
 # The maximum length of a block, about 5,000 tokens of prose.
@@ -39,25 +38,12 @@ class BlockQuerySet(models.QuerySet["Block"]):
         return self.order_by(models.F("user").asc(nulls_first=True), "position", "name")
 
 
-class Block(ProjectScopedModel):
+class Block(IdModel, ProjectScopedModel):
     """A named text of a project, or of one user in it. `version` increases with every change."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
+    project = project_key("blocks", db_index=False)
+    user = optional_user_key(
         on_delete=models.CASCADE,
-        related_name="blocks",
-        db_index=False,
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
         help_text=_("The user of a personal block. Empty: a block of the project."),
     )
     name = models.CharField(_("name"), max_length=60, validators=[validate_block_name])
@@ -71,13 +57,8 @@ class Block(ProjectScopedModel):
         _("tokens"), help_text=_("Tokens of the block in prompts (cl100k_base).")
     )
     version = models.PositiveIntegerField(_("version"), default=1)
-    written_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("written by"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
+    written_by = optional_user_key(
+        _("written by"),
         help_text=_("The only author. Empty: several authors, or a deleted account."),
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now)

@@ -1,6 +1,5 @@
 """The search index of recall: chunks, their vectors, and the progress of indexing."""
 
-from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
@@ -11,8 +10,8 @@ from pgvector.django import HalfVectorField, HnswIndex
 
 from chat.models import Role, Session
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.core.models import new_id
 from projects.models import Project, ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 
 class SourceType(models.TextChoices):
@@ -35,7 +34,7 @@ HNSW_PARAMETERS = {"m": 24, "ef_construction": 128}
 SESSION_SOURCES = (SourceType.TURN, SourceType.NOTE)
 
 
-class Chunk(ProjectScopedModel):
+class Chunk(IdModel, ProjectScopedModel):
     """A unit of the search index: consecutive messages of one speaker, or part of a long message.
 
     A chunk is identified by its source (for a turn or note, the session) and its first `seq` in the
@@ -46,15 +45,7 @@ class Chunk(ProjectScopedModel):
     part of each hash, so that one index over all projects finds only words of one project.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because other indexes begin with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     source_type = models.CharField(_("kind of source"), max_length=10, choices=SourceType.choices)
     source = models.UUIDField(
         _("source"),
@@ -76,14 +67,7 @@ class Chunk(ProjectScopedModel):
         _("part"), default=0, help_text=_("The number of this part of a long message.")
     )
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
-    author = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("author"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    author = optional_user_key(_("author"))
     speaker = models.CharField(_("speaker"), max_length=300)
     text = models.TextField(_("text"))
     tokens = models.PositiveIntegerField(
@@ -134,7 +118,7 @@ class Chunk(ProjectScopedModel):
         return f"{self.source}:{self.first_seq}-{self.last_seq}"
 
 
-class Vector(ProjectScopedModel):
+class Vector(IdModel, ProjectScopedModel):
     """The embedding of a chunk by one embedder. Changing the embedder adds vectors.
 
     The column has no fixed number of dimensions. Each embedder in use has an index over its own
@@ -142,14 +126,7 @@ class Vector(ProjectScopedModel):
     written. Search compares other vectors one by one.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     chunk = models.ForeignKey(
         Chunk,
         verbose_name=_("search index entry"),
@@ -212,9 +189,7 @@ class IndexCursor(LeasedModel):
         on_delete=models.CASCADE,
         related_name="index_cursor",
     )
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     wanted = models.PositiveBigIntegerField(
         _("changes"), default=0, help_text=_("The number of changes.")
     )

@@ -11,6 +11,7 @@ from chat.models import Session
 from memory.models import idle
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.models import Project, ProjectScopedModel
+from projects.models.keys import project_key
 
 
 class CursorQuerySet(LeasedQuerySet):
@@ -54,9 +55,7 @@ class Cursor(LeasedModel):
         on_delete=models.CASCADE,
         related_name="cursor",
     )
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     summarised_through = models.PositiveIntegerField(_("summarised up to message"), default=0)
     unsummarised_messages = models.PositiveIntegerField(_("messages without summary"), default=0)
     unsummarised_tokens = models.PositiveIntegerField(_("tokens without summary"), default=0)
@@ -119,9 +118,7 @@ class Nudge(ProjectScopedModel):
     """
 
     id = models.BigAutoField(primary_key=True)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
 
     class Meta:
         verbose_name = _("pending layer update")
@@ -135,9 +132,7 @@ class EntriesChanged(ProjectScopedModel):
     """Marks that a project's entries or facts have changed since recall last indexed them."""
 
     id = models.BigAutoField(primary_key=True)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
 
     class Meta:
         verbose_name = _("pending index update")

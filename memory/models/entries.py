@@ -18,8 +18,8 @@ from memory.layers import bank, lines
 from memory.layers.bank import BankItem
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, project_key
 
 
 class EntryStatus(models.TextChoices):
@@ -112,7 +112,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.order_by("-last_source_at", "-id")
 
 
-class Entry(ProjectScopedModel):
+class Entry(IdModel, ProjectScopedModel):
     """A summary of a range of one conversation, or a digest of the entries of one period.
 
     A conversation entry covers the messages `first_seq` to `last_seq` of its session, or summarises
@@ -120,10 +120,7 @@ class Entry(ProjectScopedModel):
     None. A digest is made from its `children`. `period_key` refers to the time zone `zone`.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="entries"
-    )
+    project = project_key("entries")
     granularity = models.CharField(
         _("layer"),
         max_length=12,
@@ -313,13 +310,10 @@ class Entry(ProjectScopedModel):
         )
 
 
-class EntryRevision(ProjectScopedModel):
+class EntryRevision(IdModel, ProjectScopedModel):
     """An earlier text of an entry, saved when the entry was rewritten."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     entry = models.ForeignKey(
         Entry, verbose_name=_("memory"), on_delete=models.CASCADE, related_name="revisions"
     )
@@ -352,13 +346,7 @@ class EntryState(ProjectScopedModel):
     """
 
     id = models.BigAutoField(primary_key=True)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_constraint=False,
-    )
+    project = project_key(db_constraint=False)
     entry = models.ForeignKey(
         Entry,
         verbose_name=_("memory"),

@@ -10,7 +10,6 @@ import hashlib
 import unicodedata
 from datetime import datetime
 
-from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
@@ -22,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message, Session
 from memory.models.entries import Entry, EntryStatus, ReviewReason
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 MAX_SUBJECT_CHARS = 200
 MAX_PREDICATE_CHARS = 100
@@ -132,7 +131,7 @@ class FactQuerySet(models.QuerySet["Fact"]):
         return self.order_by("-valid_from", "-id")
 
 
-class Fact(ProjectScopedModel):
+class Fact(IdModel, ProjectScopedModel):
     """A statement `subject` `predicate` `object` of the project, or about one of its members.
 
     Facts of one topic follow one another. `valid_until` is an end that a user entered; most facts
@@ -140,22 +139,9 @@ class Fact(ProjectScopedModel):
     and `earlier_of`.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because other indexes begin with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
+    project = project_key("facts", db_index=False)
+    user = optional_user_key(
         on_delete=models.CASCADE,
-        related_name="facts",
-        db_index=False,
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
         help_text=_("The only user that the fact is about and shown to. Empty: the project."),
     )
     subject = models.CharField(_("subject"), max_length=MAX_SUBJECT_CHARS)
@@ -255,21 +241,14 @@ class Fact(ProjectScopedModel):
         return normalize_text(self.object) == normalize_text(object)
 
 
-class FactSource(ProjectScopedModel):
+class FactSource(IdModel, ProjectScopedModel):
     """A message that states a fact, and the entry with which the fact was extracted.
 
     `valid_from` and `confidence` come from this message. The fact begins with its earliest source,
     and has the confidence of its most certain source.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     fact = models.ForeignKey(
         Fact, verbose_name=_("fact"), on_delete=models.CASCADE, related_name="sources"
     )

@@ -1,6 +1,5 @@
 """Files of a project: documents, their versions, and the passages that were read from them."""
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -8,8 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 MAX_FILE_NAME_CHARS = 200
 
@@ -38,21 +37,13 @@ class FileQuerySet(models.QuerySet["File"]):
         return self.order_by("-changed_at", "-id")
 
 
-class File(ProjectScopedModel):
+class File(IdModel, ProjectScopedModel):
     """A document of a project, or of one chat if `session` is set.
 
     Its versions are its revisions. Search finds the passages of the latest revision that is ready.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="files",
-        db_index=False,
-    )
+    project = project_key("files", db_index=False)
     session = models.ForeignKey(
         Session,
         verbose_name=_("chat"),
@@ -63,14 +54,7 @@ class File(ProjectScopedModel):
         help_text=_("The only chat that has the file. Empty: the whole project."),
     )
     name = models.CharField(_("name"), max_length=MAX_FILE_NAME_CHARS)
-    added_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("added by"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    added_by = optional_user_key(_("added by"))
     uses = models.PositiveIntegerField(
         _("uses"),
         default=0,
@@ -113,22 +97,14 @@ class FileRevisionQuerySet(LeasedQuerySet):
         return self.filter(state__in=UNFINISHED_STATES)
 
 
-class FileRevision(LeasedModel):
+class FileRevision(IdModel, LeasedModel):
     """One version of a file: its bytes, and the progress of reading and indexing them.
 
     `reason` is the code of the reason why it could not be read. `warnings` are codes about content
     that was left out. Copies of the same bytes in a project share one stored file.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     document = models.ForeignKey(
         File, verbose_name=_("file"), on_delete=models.CASCADE, related_name="revisions"
     )
@@ -146,14 +122,7 @@ class FileRevision(LeasedModel):
     )
     reason = models.CharField(_("reason"), max_length=500, blank=True)
     warnings = models.JSONField(_("warnings"), default=list, blank=True)
-    added_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("added by"),
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    added_by = optional_user_key(_("added by"))
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
 
     objects = FileRevisionQuerySet.as_manager()
@@ -189,7 +158,7 @@ class FileRevision(LeasedModel):
         return 100 * self.indexed_passages // self.passage_count if self.passage_count else 0
 
 
-class FilePassage(ProjectScopedModel):
+class FilePassage(IdModel, ProjectScopedModel):
     """A part of the text of one revision, as large as one chunk of the search index.
 
     The chunk of a passage has the same id. Chunks of earlier revisions are deleted. Passages are
@@ -197,15 +166,7 @@ class FilePassage(ProjectScopedModel):
     all passages of one `section` are the text of the section.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    # No index of its own, because the index of the constraint begins with this column.
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     revision = models.ForeignKey(
         FileRevision, verbose_name=_("version"), on_delete=models.CASCADE, related_name="passages"
     )

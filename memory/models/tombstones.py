@@ -4,8 +4,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, project_key
 
 
 class TombstoneKind(models.TextChoices):
@@ -25,7 +25,7 @@ class TombstoneKind(models.TextChoices):
     PROJECT = "project", _("Deleted project")
 
 
-class Tombstone(ProjectScopedModel):
+class Tombstone(IdModel, ProjectScopedModel):
     """The id of a forgotten object, or a hash.
 
     SOURCE is a hash of ids in the program from which the object was imported. FACT is a hash of a
@@ -33,10 +33,7 @@ class Tombstone(ProjectScopedModel):
     project is only in the file.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="tombstones"
-    )
+    project = project_key("tombstones")
     kind = models.CharField(_("kind"), max_length=8, choices=TombstoneKind.choices)
     subject = models.CharField(
         _("ID or hash"), max_length=64, help_text=_("An id, or the SHA-256 of an id.")

@@ -4,7 +4,6 @@ import secrets
 from datetime import timedelta
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -12,9 +11,9 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.core.models import new_id
 from projects.core.outbound_http import MAX_URL_CHARS
-from projects.models import Project, ProjectScopedModel
+from projects.models import ProjectScopedModel
+from projects.models.keys import IdModel, optional_user_key, project_key
 
 
 class WebhookEvent(models.TextChoices):
@@ -61,17 +60,14 @@ class WebhookQuerySet(LeasedQuerySet):
         return self.filter(Exists(due), off_because="").unleased().ready()
 
 
-class Webhook(LeasedModel):
+class Webhook(IdModel, LeasedModel):
     """A URL to which events of a project are posted.
 
     The secret is not stored: it is derived from the salt and the server's key. Only one worker at a
     time delivers to a webhook. After a failure, `next_try_at` is the time of the next attempt.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="webhooks"
-    )
+    project = project_key("webhooks")
     url = models.CharField(_("URL"), max_length=MAX_URL_CHARS)
     events = ArrayField(
         models.CharField(max_length=20, choices=SUBSCRIBABLE_EVENTS), verbose_name=_("events")
@@ -93,13 +89,7 @@ class Webhook(LeasedModel):
     )
     off_since = models.DateTimeField(_("off since"), null=True, blank=True)
     failing_since = models.DateTimeField(_("failing since"), null=True, blank=True)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("created by"),
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    created_by = optional_user_key(_("created by"), blank=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     objects = WebhookQuerySet.as_manager()
@@ -147,16 +137,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(created_at__lt=Now() - age)
 
 
-class Delivery(ProjectScopedModel):
+class Delivery(IdModel, ProjectScopedModel):
     """One event for one webhook, inserted in the transaction of the event.
 
     It contains ids and numbers but no text, and is kept for some time after the delivery.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="+"
-    )
+    project = project_key()
     webhook = models.ForeignKey(
         Webhook,
         verbose_name=_("webhook"),

@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
+from projects.models.keys import IdModel, user_key
 from projects.models.projects import Project
 
 RETENTION = timedelta(hours=24)
@@ -19,14 +18,13 @@ class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
         return self.filter(created_at__lt=Now() - RETENTION)
 
 
-class IdempotencyKey(models.Model):
+class IdempotencyKey(IdModel):
     """A request that was executed, and the ids that it created.
 
     It contains no text of the request or response, and the digests cannot be reversed. A key
     belongs to a user and, if the token is limited to a project, also to that project.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = models.ForeignKey(
         Project,
         verbose_name=_("project"),
@@ -36,9 +34,7 @@ class IdempotencyKey(models.Model):
         related_name="+",
         db_index=False,
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
-    )
+    user = user_key()
     key = models.CharField(_("key"), max_length=64, help_text="A keyed digest of the key.")
     request = models.CharField(
         _("request"),

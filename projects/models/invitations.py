@@ -4,7 +4,6 @@ import hashlib
 import secrets
 from typing import Any
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
@@ -12,7 +11,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
+from projects.models.keys import IdModel, optional_user_key, project_key, user_key
 from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project
 
@@ -67,7 +66,7 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         return self.filter(project__slug=slug, digest=secret_digest(secret))
 
 
-class Invitation(models.Model):
+class Invitation(IdModel):
     """A link with which people join a project, or an invitation of one user by username.
 
     Of a link, only a digest of the secret is stored. The secret of an invitation by username is
@@ -76,27 +75,12 @@ class Invitation(models.Model):
     that is created later.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="invitations",
-        db_index=False,
-    )
+    project = project_key("invitations", db_index=False)
     digest = models.CharField(_("digest"), max_length=64, editable=False)
     username = models.CharField(
         _("username"), max_length=150, null=True, blank=True, editable=False
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        null=True,
-        blank=True,
-        editable=False,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    user = optional_user_key(editable=False)
     role = models.CharField(
         _("role"), max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR
     )
@@ -108,13 +92,7 @@ class Invitation(models.Model):
         help_text=_("The number of people who may use the link. Empty: no limit."),
     )
     uses = models.PositiveIntegerField(_("uses"), default=0, editable=False)
-    created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("created by"),
-        null=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-    )
+    created_by = optional_user_key(_("created by"), blank=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True, editable=False)
 
@@ -161,25 +139,16 @@ class Invitation(models.Model):
         return InvitationStatus.OPEN
 
 
-class SpentInvitation(models.Model):
+class SpentInvitation(IdModel):
     """A user who can no longer use a link, because the user joined by it or was removed from the
     project while it was open.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = project_key(db_index=False)
     invitation = models.ForeignKey(
         Invitation, verbose_name=_("invitation"), on_delete=models.CASCADE, related_name="spent"
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("user"), on_delete=models.CASCADE, related_name="+"
-    )
+    user = user_key()
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:

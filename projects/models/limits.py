@@ -11,7 +11,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
+from projects.models.keys import IdModel
 from projects.models.projects import Project
 from projects.models.tokens import Token
 
@@ -45,14 +45,13 @@ def _dollars(label: object) -> models.DecimalField:
     )
 
 
-class SpendingLimit(models.Model):
+class SpendingLimit(IdModel):
     """The maximum that one subject may use in a day and in a month. An empty amount means no limit.
 
     Days and months are in the project's time zone, otherwise in the server's. The limit of a group
     applies separately to each member who has no limit of their own.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     project = _subject(Project, verbose_name=_("project"))
     user = _subject(settings.AUTH_USER_MODEL, verbose_name=_("user"))
     token = _subject(Token, verbose_name=_("API token"), to_field="public_id")

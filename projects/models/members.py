@@ -1,12 +1,10 @@
 """Members of projects, and their roles."""
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
-from projects.models.projects import Project
+from projects.models.keys import IdModel, project_key, user_key
 
 
 class MemberRole(models.TextChoices):
@@ -25,17 +23,9 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         return self.filter(role__in=(MemberRole.OWNER, MemberRole.EDITOR), user__is_active=True)
 
 
-class Membership(models.Model):
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    project = models.ForeignKey(
-        Project, verbose_name=_("project"), on_delete=models.CASCADE, related_name="memberships"
-    )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        on_delete=models.CASCADE,
-        related_name="memberships",
-    )
+class Membership(IdModel):
+    project = project_key("memberships")
+    user = user_key(related_name="memberships")
     role = models.CharField(
         _("role"), max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR
     )

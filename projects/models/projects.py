@@ -12,9 +12,9 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
-from projects.core.models import new_id
 from projects.core.search_languages import validate_search_language
 from projects.core.text import storable
+from projects.models.keys import IdModel
 from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
 
 DEFAULT_MIN_INDEX_CHARS = 20
@@ -101,10 +101,9 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.filter(memberships__user=user)
 
 
-class Project(models.Model):
+class Project(IdModel):
     """A team's workspace: the settings of its assistant and of its memory."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(_("name"), max_length=120)
     slug = models.SlugField(_("slug"), max_length=60, unique=True)
     instructions = models.TextField(

@@ -7,17 +7,16 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
+from projects.models.keys import IdModel
 
 # The maximum time until a change on the Models page reaches all processes.
 CACHE_S = 5.0
 EXTRACTIVE = "extractive"
 
 
-class ServerModels(models.Model):
+class ServerModels(IdModel):
     """The server's models that were set on the Models page. There is at most one row."""
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     chat_model = models.CharField(_("chat model"), max_length=200, blank=True)
     system_model = models.CharField(_("model for summaries"), max_length=200, blank=True)
     changed_at = models.DateTimeField(_("changed at"), auto_now=True)

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
@@ -15,6 +14,7 @@ from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
 
 from projects.core.models import new_id
+from projects.models.keys import user_key
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")
@@ -41,12 +41,7 @@ class Token(AbstractAuthToken):
     """An API token of a user. Only a digest of the token is stored."""
 
     # Fields of knox, with names that can be translated.
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=_("user"),
-        on_delete=models.CASCADE,
-        related_name="auth_token_set",
-    )
+    user = user_key(related_name="auth_token_set")
     created = models.DateTimeField(_("created at"), auto_now_add=True)
     expiry = models.DateTimeField(_("expires at"), null=True, blank=True)
     name = models.CharField(_("name"), max_length=120, blank=True)

@@ -19,6 +19,7 @@ from chat.attachments import images
 from chat.attachments.responses import EXTENSIONS, image_response
 from chat.models import Attachment, Session
 from projects.api.idempotency import idempotent
+from projects.core.api.json import validated
 
 
 class AttachmentSerializer(serializers.ModelSerializer):
@@ -106,9 +107,7 @@ class AttachmentsField(serializers.Field):
     def _item(self, number: int, item: object) -> UUID | InlineImage:
         try:
             if isinstance(item, dict):
-                inline = InlineSerializer(data=item)
-                inline.is_valid(raise_exception=True)
-                return InlineImage(**inline.validated_data)
+                return InlineImage(**validated(InlineSerializer, item))
             return serializers.UUIDField().run_validation(item)
         except serializers.ValidationError as error:
             raise serializers.ValidationError(
@@ -152,10 +151,8 @@ class AttachmentListView(APIView):
     def post(self, request, pk) -> Response:
         """Upload an image. If no message uses it within a day, it is deleted."""
         session = permissions.session_for_writing(request.user, pk, request.auth)
-        serializer = UploadSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        file = serializer.validated_data["file"]
-        description = serializer.validated_data.get("description", "")
+        data = validated(UploadSerializer, request.data)
+        file, description = data["file"], data.get("description", "")
         try:
             attachment = attachments.upload_image(
                 session, request.user, file.name, file, description

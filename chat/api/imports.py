@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from chat.importers import ImportRejectedError, jobs
 from chat.models import Import, ImportState
 from projects.api.idempotency import idempotent
+from projects.core.api.json import validated
 from projects.permissions import WRITERS, membership, project_for_writing
 
 
@@ -79,10 +80,9 @@ class ImportListView(ImportMixin, generics.ListAPIView):
     def post(self, request, slug) -> Response:
         """Upload a file. A background task adds what the project does not have yet."""
         project = project_for_writing(request.user, slug, request.auth)
-        serializer = ImportFileSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
+        data = validated(ImportFileSerializer, request.data)
         try:
-            upload = jobs.create_import(project, request.user, **serializer.validated_data)
+            upload = jobs.create_import(project, request.user, **data)
         except ImportRejectedError as error:
             raise serializers.ValidationError({"file": [str(error)]}) from error
         return Response(ImportSerializer(upload).data, status.HTTP_202_ACCEPTED)

@@ -53,6 +53,7 @@ from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api.etags import ETagMixin, entity_tag, etag_header, if_match_version
 from projects.core.api.filters import WholeNumberFilter
+from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.core.errors import ConflictError
 
@@ -104,9 +105,7 @@ class MessageListView(generics.ListAPIView):
         client accepts `text/event-stream`.
         """
         session = session_for_posting(request, pk)
-        serializer = NewMessageSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(NewMessageSerializer, request.data)
         uploads = data.pop("attachments")
         images = store_images(session, request.user, uploads) if uploads else []
         try:
@@ -159,9 +158,8 @@ class MessageDetailView(ETagMixin, APIView):
     def patch(self, request, pk) -> Response:
         """Replace the text; the previous one is stored as a revision."""
         message = permissions.message_for_changing(request.user, pk, request.auth)
-        serializer = ContentSerializer(data=request.data, context={"message": message})
-        serializer.is_valid(raise_exception=True)
-        content, version = serializer.validated_data["content"], if_match_version(request)
+        content = validated(ContentSerializer, request.data, message=message)["content"]
+        version = if_match_version(request)
         edited = edits.edit(message, content, request.user, version)
         return _message_response(request, edited)
 
@@ -205,9 +203,7 @@ class ReactionListView(APIView):
 
     def _react(self, request, pk, data, wanted: bool, code: int) -> Response:
         message = permissions.message_for_writing(request.user, pk, request.auth)
-        serializer = EmojiSerializer(data=data)
-        serializer.is_valid(raise_exception=True)
-        edits.react(message, request.user, serializer.validated_data["emoji"], wanted)
+        edits.react(message, request.user, validated(EmojiSerializer, data)["emoji"], wanted)
         return Response(_message_data(request, message)["reactions"], code)
 
 
@@ -222,9 +218,8 @@ class RegenerateView(APIView):
         old_reply = permissions.message_for_writing(request.user, pk, request.auth)
         check_open(old_reply.session)
         project = old_reply.session.project
-        serializer = RegenerateSerializer(data=request.data, context={"project": project})
-        serializer.is_valid(raise_exception=True)
-        model = serializer.validated_data.get("model", "")
+        data = validated(RegenerateSerializer, request.data, project=project)
+        model = data.get("model", "")
         limits.require_room(project, Payer.of(request))
         message, reply = edits.regenerate(old_reply, model)
         return answer(request, message, reply)
@@ -242,9 +237,7 @@ class RerunView(APIView):
     def post(self, request, pk):
         message = permissions.message_for_writing(request.user, pk, request.auth)
         check_open(message.session)
-        serializer = ContentSerializer(data=request.data, context={"message": message})
-        serializer.is_valid(raise_exception=True)
-        content = serializer.validated_data["content"]
+        content = validated(ContentSerializer, request.data, message=message)["content"]
         limits.require_room(message.session.project, Payer.of(request))
         new_message, reply = edits.rerun(message, content, request.user)
         return answer(request, new_message, reply)

@@ -20,6 +20,7 @@ from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api.etags import ETagMixin, entity_tag, etag_header, if_match_version
 from projects.core.api.filters import MomentFilter
+from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.core.errors import InvalidInputError
 from projects.permissions import project_for_reading, project_for_writing
@@ -121,9 +122,7 @@ class NoteListView(generics.ListAPIView):
     def post(self, request, slug: str) -> Response:
         """Add a note. Search finds it at once, and later summaries include it."""
         project = project_for_writing(request.user, slug, request.auth)
-        serializer = NewNoteSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(NewNoteSerializer, request.data)
         note = notes.add_note(project, request.user, data["text"], data.get("created_at"))
         return _note_response(note, status.HTTP_201_CREATED)
 
@@ -149,9 +148,8 @@ class NoteDetailView(ETagMixin, APIView):
     def patch(self, request, slug: str, pk) -> Response:
         """Replace the text. The previous text is kept as a revision."""
         note = self._note_for_changing(request, slug, pk)
-        serializer = NoteTextSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        text, version = serializer.validated_data["text"], if_match_version(request)
+        text = validated(NoteTextSerializer, request.data)["text"]
+        version = if_match_version(request)
         return _note_response(notes.edit_note(note, text, request.user, version))
 
     @extend_schema(responses={204: None} | STALE)

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from chat.conversations import saved_prompts
 from chat.models import SavedPrompt
 from chat.models.saved_prompts import MAX_PROMPT_CHARS
+from projects.core.api.json import validated
 from projects.models import MemberRole, Membership
 from projects.permissions import WRITERS, membership, require_active
 
@@ -81,9 +82,7 @@ class SavedPromptListView(SavedPromptBaseView):
     def post(self, request, slug: str) -> Response:
         """Add a prompt, or replace the one of this name."""
         member = self._member(request, slug)
-        data = NewSavedPromptSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        values = data.validated_data
+        values = validated(NewSavedPromptSerializer, request.data)
         user = request.user if values["scope"] == "mine" else None
         prompt = saved_prompts.put(
             member.project, user, values["name"], values["text"], request.user

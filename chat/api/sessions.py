@@ -38,6 +38,7 @@ from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api import etags
 from projects.core.api.filters import FlagFilter, MomentFilter
+from projects.core.api.json import validated
 from projects.permissions import project_for_reading, project_for_writing
 
 
@@ -208,9 +209,8 @@ class ForkView(APIView):
     def post(self, request, pk) -> Response:
         session = permissions.session_for_writing(request.user, pk, request.auth)
         check_is_chat(session)
-        serializer = ForkSerializer(data=request.data, context={"session": session})
-        serializer.is_valid(raise_exception=True)
-        fork = edits.fork(serializer.validated_data["message"], request.user)
+        message = validated(ForkSerializer, request.data, session=session)["message"]
+        fork = edits.fork(message, request.user)
         return session_response(fork, status.HTTP_201_CREATED)
 
 

@@ -16,6 +16,7 @@ from memory.api.base import MembershipMixin
 from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
 from projects.core.api.etags import ETagMixin, if_match_version
+from projects.core.api.json import validated
 
 SCOPE = OpenApiParameter(
     "scope",
@@ -105,9 +106,8 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         """Set the content, or create the block."""
         if not BLOCK_NAME.fullmatch(name):
             raise ValidationError({"name": ["Letters, digits, hyphens and underscores, up to 60."]})
-        data = BlockContentSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        content, version = data.validated_data["content"], if_match_version(request)
+        content = validated(BlockContentSerializer, request.data)["content"]
+        version = if_match_version(request)
         project = self.membership.project
         block = blocks.put(project, self.owner, name, content, request.user, version)
         is_new = block.version == 1
@@ -117,9 +117,8 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
     @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
     def patch(self, request, slug: str, name: str) -> Response:
         """Append lines to a block, or move it. `append` creates a missing block."""
-        data = BlockChangeSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        changes, project = data.validated_data, self.membership.project
+        changes = validated(BlockChangeSerializer, request.data)
+        project = self.membership.project
         if "append" in changes:
             if not BLOCK_NAME.fullmatch(name):
                 raise Http404

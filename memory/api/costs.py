@@ -15,6 +15,7 @@ from chat.providers import limits
 from chat.providers.booking import Payer
 from chat.providers.sums import KEYS, plain_rows, summed
 from memory.layers.pending import daily_allowance
+from projects.core.api.json import validated
 from projects.core.errors import NotAllowedError
 from projects.models import MemberRole, SpendingLimit
 from projects.models.limits import AMOUNTS
@@ -107,13 +108,6 @@ class OwnUsageSerializer(serializers.Serializer):
     results = UsageRowSerializer(many=True)
 
 
-def _parameters(request) -> dict[str, Any]:
-    """Return the validated `since`, `until` and `by` of the request. Raises ValidationError."""
-    query = UsageQuerySerializer(data=request.query_params)
-    query.is_valid(raise_exception=True)
-    return query.validated_data
-
-
 def _usage(query: dict[str, Any], calls: QuerySet[Call], zone: tzinfo) -> dict[str, Any]:
     """Return the sums for the parameters of a request, newest day first."""
     since, until, keys = query["since"], query["until"], query["by"]
@@ -131,7 +125,7 @@ class UsageView(APIView):
     def get(self, request, slug: str) -> Response:
         member = membership(request.user, slug, token=request.auth)
         project = member.project
-        query = _parameters(request)
+        query = validated(UsageQuerySerializer, request.query_params)
         if {*query["by"]} & {"user", "token"} and member.role != MemberRole.OWNER:
             raise NotAllowedError("Only owners can see the costs by user and token.")
         data = _usage(query, Call.objects.filter(project=project), project.zone)
@@ -147,7 +141,8 @@ class OwnUsageView(APIView):
         calls = Call.objects.filter(user=request.user)
         if request.auth is not None and request.auth.project_id:
             calls = calls.filter(project=request.auth.project_id)
-        return Response(OwnUsageSerializer(_usage(_parameters(request), calls, UTC)).data)
+        query = validated(UsageQuerySerializer, request.query_params)
+        return Response(OwnUsageSerializer(_usage(query, calls, UTC)).data)
 
 
 class BudgetSerializer(serializers.Serializer):

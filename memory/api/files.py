@@ -19,6 +19,7 @@ from memory.files import access, adding, processing
 from memory.files.responses import file_response
 from memory.forgetting.service import ForgetScope
 from memory.models import File, FileRevision, FileState
+from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.core.errors import InvalidInputError, NotFoundError
 
@@ -164,9 +165,8 @@ class FileListView(MembershipMixin, generics.ListAPIView):
     )
     def post(self, request, slug: str) -> Response:
         """Add a file, which is read in the background. The same content is not added twice."""
-        data = NewFileSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        file, session = data.validated_data["file"], data.validated_data.get("session")
+        data = validated(NewFileSerializer, request.data)
+        file, session = data["file"], data.get("session")
         project, chat_session = self.membership.project, None
         if session is not None:
             chat_session = session_for_writing(request.user, session, request.auth, slug)
@@ -217,9 +217,7 @@ class FileTextView(FileMixin, APIView):
     @extend_schema(parameters=[PAGES, PASSAGE, VERSION], responses=FileTextSerializer)
     def get(self, request, slug: str, pk) -> Response:
         revision = self.find_version(request, pk)
-        query = PassageQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        first = query.validated_data["passage"]
+        first = validated(PassageQuerySerializer, request.query_params)["passage"]
         pages = access.pages_of(revision, request.query_params.get("pages", ""), passage=first)
         following = access.next_passage(revision, pages)
         body = {"version": revision.number, "pages": pages, "next": following}

@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
 from memory.models import ModerationReason
+from projects.core.api.json import validated
 from projects.core.errors import NotAllowedError, NotFoundError
 from projects.models import Membership
 from projects.permissions import membership, require_active
@@ -115,9 +116,8 @@ class ForgetView(APIView):
     def post(self, request, slug: str) -> Response:
         member = membership(request.user, slug, token=request.auth)
         require_active(member.project)
-        data = ForgetSerializer(data=request.data)
-        data.is_valid(raise_exception=True)
-        return Response(forget_data(member, by=request.user, **data.validated_data))
+        data = validated(ForgetSerializer, request.data)
+        return Response(forget_data(member, by=request.user, **data))
 
 
 def forget_data(

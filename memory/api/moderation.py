@@ -24,6 +24,7 @@ from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
 from memory.permissions import entries_for
 from projects.authentication import require_scope
+from projects.core.api.json import validated
 from projects.permissions import WRITERS, membership, require_active
 
 
@@ -108,9 +109,7 @@ class EntryActionView(APIView):
     def post(self, request, slug: str) -> Response:
         member = membership(request.user, slug, WRITERS, request.auth)
         require_active(member.project)
-        serializer = EntryActionSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(EntryActionSerializer, request.data)
         if data["action"] in FINAL_ACTIONS:
             require_scope(request, "admin")
         ids, is_preview = data.pop("entries"), data.pop("preview")

@@ -15,6 +15,7 @@ from memory.models import FilePassage, SourceType
 from memory.recall import TRANSCRIPT_SOURCES, RecallResult, RecallScope, recall
 from memory.recall.speakers import MAX_NAME_CHARS, speaker_filters
 from projects import permissions
+from projects.core.api.json import validated
 
 # The number of results of a query without a limit and a token budget.
 DEFAULT_LIMIT = 20
@@ -94,9 +95,7 @@ class RecallView(APIView):
     @extend_schema(parameters=[RecallQuerySerializer], responses=RecallResponseSerializer)
     def get(self, request, slug: str) -> Response:
         project = permissions.project_for_reading(request.user, slug, request.auth)
-        query = RecallQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        params: dict[str, Any] = query.validated_data
+        params: dict[str, Any] = validated(RecallQuerySerializer, request.query_params)
         budget, limit = params.get("token_budget"), params.get("limit")
         if budget is None and limit is None:
             limit = DEFAULT_LIMIT

@@ -16,6 +16,7 @@ from memory import webhook_events, webhooks
 from memory.models import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
 from memory.models.webhooks import SUBSCRIBABLE_EVENTS
 from projects.api.idempotency import IdempotentResult, idempotent
+from projects.core.api.json import validated
 from projects.core.errors import InvalidInputError
 from projects.models import Project
 from projects.permissions import project_for_managing, project_for_owning
@@ -174,9 +175,7 @@ class WebhookListView(WebhookBaseView, generics.ListAPIView):
     @idempotent(lambda view, request, ids: _created_response(view.webhook(ids["id"])))
     def post(self, request, *args, **kwargs) -> Response:
         """Register a webhook. The response contains its secret, which is not shown again."""
-        serializer = WebhookSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
+        data = validated(WebhookSerializer, request.data)
         webhook = webhooks.register(self.project, data["url"], data["events"], request.user)
         if not data.get("is_on", True):
             webhooks.switch_off(webhook, WebhookOffReason.OWNER)

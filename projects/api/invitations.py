@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from projects import invitations
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.api.serializers import MemberSerializer
+from projects.core.api.json import validated
 from projects.models import Invitation, InvitationStatus, MemberRole
 from projects.models.invitations import MAX_USES
 from projects.permissions import project_for_managing, project_for_owning
@@ -103,9 +104,8 @@ class InvitationListView(InvitationBaseView, generics.ListAPIView):
     def post(self, request, slug: str) -> IdempotentResult:
         """Create a link. A person who opens it can become a member, also with a new account."""
         project = project_for_managing(request.user, slug, request.auth)
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        invitation, secret = invitations.invite(project, request.user, **serializer.validated_data)
+        data = validated(InvitationSerializer, request.data)
+        invitation, secret = invitations.invite(project, request.user, **data)
         link = invitations.link_to(request, invitation, secret)
         response = Response(
             {**InvitationSerializer(invitation).data, "link": link}, status.HTTP_201_CREATED

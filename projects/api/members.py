@@ -13,6 +13,7 @@ from projects.api.projects import METHODS
 from projects.api.schema import INVALID_INPUT_RESPONSE
 from projects.api.serializers import InvitedMemberSerializer, MemberSerializer
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
+from projects.core.api.json import validated
 from projects.invitations import invite_user
 from projects.models import Membership
 from projects.services import change_role, remove_member
@@ -53,9 +54,8 @@ class MemberListView(MemberBaseView, generics.ListAPIView):
         without an account.
         """
         project = permissions.project_for_managing(request.user, slug, request.auth)
-        serializer = InvitedMemberSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        invitation = invite_user(project, **serializer.validated_data, by=request.user)
+        data = validated(InvitedMemberSerializer, request.data)
+        invitation = invite_user(project, **data, by=request.user)
         response = Response(InvitedMemberSerializer(invitation).data, status.HTTP_201_CREATED)
         return IdempotentResult(response.status_code, {"id": invitation.pk}, lambda: response)
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from projects.accounts.tokens import issue_token
 from projects.api.idempotency import IdempotentResult, idempotent
+from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.models import SCOPES, Project, Token
 from projects.permissions import projects_for
@@ -136,9 +137,8 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
     @idempotent(_replay_token)
     def post(self, request) -> IdempotentResult:
         """Creates a token with the rights of the request's token, or with fewer."""
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        token, secret = issue_token(request, **serializer.validated_data)
+        data = validated(TokenSerializer, request.data, request=request)
+        token, secret = issue_token(request, **data)
         response = Response(
             {**TokenSerializer(token).data, "token": secret}, status.HTTP_201_CREATED
         )

@@ -1,4 +1,4 @@
-"""JSON in the REST API: parser, renderer and content negotiation."""
+"""JSON in the REST API: parser, validation, renderer and content negotiation."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -7,6 +7,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
+from rest_framework.serializers import Serializer
 
 
 class SafeJSONParser(JSONParser):
@@ -22,6 +23,13 @@ class SafeJSONParser(JSONParser):
             return super().parse(stream, media_type, parser_context)
         except RecursionError as error:
             raise ParseError("JSON parse error - this is nested too deep.") from error
+
+
+def validated(serializer_class: type[Serializer], data: Any, **context: Any) -> Any:
+    """Return `data` as the serializer validates and converts it. Raises ValidationError."""
+    serializer = serializer_class(data=data, context=context)
+    serializer.is_valid(raise_exception=True)
+    return serializer.validated_data
 
 
 class SafeJSONRenderer(JSONRenderer):

@@ -83,10 +83,6 @@ FILE_WEIGHTS: Mapping[str, float] = {
     "answers": 0.0,
     "recent_message": 0.0,
 }
-SET_BY_HAND = (
-    *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
-    *("asked_latest", "recent_message"),
-)
 # BM25's parameters for saturation and length normalisation.
 # https://doi.org/10.1561/1500000019, section 3
 K1, B = 1.2, 0.75

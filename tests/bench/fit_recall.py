@@ -1,4 +1,7 @@
-"""Fit the weights of the ranking signals on labelled conversations.
+"""Fit the weights of recall's signals: `python -m tests.bench.fit_recall PATH… [--leave-out SET]`.
+
+It reads the same files as `manage.py evaluate_recall`, and prints the figures as JSON. Without
+`--leave-out`, it fits the weights on all files, measures and prints them.
 
 The model is a softmax over the candidates of a question. A weight vector is good if the candidates
 with evidence are probable. All sets have the same weight, even if one has more questions. Within a
@@ -7,14 +10,32 @@ signals. Fitted weights are never negative, and weights that are set by hand are
 rules make the weights work better on other kinds of conversations.
 """
 
+import argparse
+import json
+import os
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import django
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.evaluation.measures import RankedQuestion
-from memory.recall.ranking import SET_BY_HAND, WEIGHTS
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
 
+from memory.recall.evaluation import labelled, measures
+from memory.recall.evaluation.measures import RankedQuestion
+from memory.recall.ranking import WEIGHTS
+
+BUDGETS = (500, 1000, 2000, 4000)
+EACH_CONVERSATION = "conversations"
+SET_BY_HAND = (
+    *("assistant", "assistant_message", "assistant_self", "part", "opening", "length"),
+    *("asked_latest", "recent_message"),
+)
 # The factor of the sum of squared weights, chosen on other conversations (docs/recall.md).
 PENALTY = 0.03
 # The weight of finding the session of the evidence, relative to finding its message.
@@ -110,3 +131,57 @@ def _softmax(scores: Doubles, starts: NDArray, group_of: NDArray) -> Doubles:
     exponential = np.exp(scores - highest)
     result: Doubles = exponential / np.add.reduceat(exponential, starts)[group_of]
     return result
+
+
+Sets = Mapping[str, Sequence[RankedQuestion]]
+
+
+def without_conversation(sets: Sets, conversation: str) -> dict[str, list[RankedQuestion]]:
+    """Return the questions of all sets except those of one conversation."""
+    others = {
+        name: [question for question in questions if question.conversation != conversation]
+        for name, questions in sets.items()
+    }
+    return {name: questions for name, questions in others.items() if questions}
+
+
+def fitted_sets(sets: Sets, left_out: str) -> dict[str, measures.SetFigures]:
+    """Return the figures of `left_out` with weights that are fitted on the other sets.
+
+    EACH_CONVERSATION measures each conversation with weights fitted on the others. "" measures all
+    sets with weights fitted on them. Raises KeyError for a set that was not read.
+    """
+    if left_out == EACH_CONVERSATION:
+        return {name: _each_conversation(sets, questions) for name, questions in sets.items()}
+    names = [left_out] if left_out else list(sets)
+    weights = fit_weights({name: sets[name] for name in sets if name != left_out}, list(WEIGHTS))
+    return {name: measures.measure(sets[name], weights, BUDGETS) for name in names}
+
+
+def _each_conversation(sets: Sets, questions: Sequence[RankedQuestion]) -> measures.SetFigures:
+    figures = measures.SetFigures()
+    for name in dict.fromkeys(question.conversation for question in questions):
+        weights = fit_weights(without_conversation(sets, name), list(WEIGHTS))
+        own = [question for question in questions if question.conversation == name]
+        measured = measures.measure(own, weights, BUDGETS)
+        figures.questions += measured.questions
+        for figure, values in measured.values.items():
+            figures.values[figure] += values
+        for kind, shares in measured.kinds.items():
+            figures.kinds[kind] += shares
+    return figures
+
+
+def report(paths: Sequence[Path], left_out: str = "") -> dict[str, Any]:
+    """Return the figures of each set and, if no set is left out, the weights."""
+    sets = measures.collect(map(labelled.read, paths), BUDGETS).questions
+    figures = {name: of_set.summary() for name, of_set in fitted_sets(sets, left_out).items()}
+    return {"sets": figures} | ({} if left_out else {"weights": fit_weights(sets, list(WEIGHTS))})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    parser.add_argument("--leave-out", default="", metavar="SET")
+    options = parser.parse_args()
+    json.dump(report(options.paths, options.leave_out), sys.stdout, indent=2)

@@ -13,10 +13,10 @@ from django.core.management import CommandError, call_command
 from memory.models import Chunk
 from memory.recall import ranking
 from memory.recall.evaluation import labelled, measures
-from memory.recall.evaluation.fitting import fit_weights
 from memory.recall.search import RecallScope
 from memory.recall.service import recall
 from projects.models import Project
+from tests.bench import fit_recall
 from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -150,50 +150,47 @@ def test_the_measured_order_is_that_of_recall(set_path):
             assert [ranked.tokens[row] for row in order] == [row.tokens for row in results]
 
 
-def test_weights_that_are_fitted_put_evidence_first(path, set_path, capsys):
-    report = evaluate(capsys, path, set_path, "--fit")
+def test_weights_that_are_fitted_put_evidence_first(path, set_path):
+    report = fit_recall.report([path, set_path])
     weights = report["weights"]
     assert set(weights) == set(ranking.WEIGHTS)
     for name, weight in weights.items():
-        by_hand = ranking.WEIGHTS[name] if name in ranking.SET_BY_HAND else None
+        by_hand = ranking.WEIGHTS[name] if name in fit_recall.SET_BY_HAND else None
         assert weight == pytest.approx(by_hand) if by_hand else weight >= 0
     assert all(figures["R@5"] == 1 for figures in report["sets"].values())
 
 
-def test_a_fit_learns_nothing_from_the_set_that_is_left_out(path, set_path, capsys, monkeypatch):
-    fitted = []
+@pytest.fixture
+def fits(monkeypatch):
+    """The sets on which weights were fitted."""
+    recorded, fit_weights = [], fit_recall.fit_weights
 
     def record(sets, names):
-        fitted.append(set(sets))
+        recorded.append(sets)
         return fit_weights(sets, names)
 
-    monkeypatch.setattr("memory.recall.evaluation.fitting.fit_weights", record)
-    report = evaluate(capsys, path, set_path, "--leave-out", "advice")
+    monkeypatch.setattr(fit_recall, "fit_weights", record)
+    return recorded
+
+
+def test_a_fit_learns_nothing_from_the_set_that_is_left_out(path, set_path, fits):
+    report = fit_recall.report([path, set_path], "advice")
     assert set(report["sets"]) == {"advice"}
-    assert fitted == [{"locomo"}]
+    assert [set(sets) for sets in fits] == [{"locomo"}]
 
 
-def test_each_conversation_can_be_left_out_in_turn(path, set_path, tmp_path, capsys, monkeypatch):
+def test_each_conversation_can_be_left_out_in_turn(path, set_path, tmp_path, fits):
     other = tmp_path / "advice-2.json"
     other.write_text(json.dumps(recall_set("advice/2")))
-    fitted = []
-
-    def record(sets, names):
-        conversations = (question.conversation for rows in sets.values() for question in rows)
-        fitted.append(set(conversations))
-        return fit_weights(sets, names)
-
-    monkeypatch.setattr("memory.recall.evaluation.fitting.fit_weights", record)
-    report = evaluate(capsys, path, set_path, other, "--leave-out", "conversations")
+    report = fit_recall.report([path, set_path, other], "conversations")
     assert report["sets"]["advice"]["questions"] == 4
     everything = {"locomo/talk", "advice/1", "advice/2"}
-    left_out = [everything - others for others in fitted]
-    assert left_out == [{"locomo/talk"}, {"advice/1"}, {"advice/2"}]
-
-
-def test_a_set_that_is_not_read_cannot_be_left_out(set_path):
-    with pytest.raises(CommandError, match="takes one of the sets that are read"):
-        call_command("evaluate_recall", set_path, "--leave-out", "locomo")
+    fitted = [{row.conversation for rows in sets.values() for row in rows} for sets in fits]
+    assert [everything - others for others in fitted] == [
+        {"locomo/talk"},
+        {"advice/1"},
+        {"advice/2"},
+    ]
 
 
 def test_without_json_it_prints_a_table(path, set_path, capsys):

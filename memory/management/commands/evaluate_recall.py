@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from chat.importers import ImportRejectedError
-from memory.recall.evaluation import fitting, labelled, measures
-from memory.recall.evaluation.measures import Evaluation, RankedQuestion
+from memory.recall.evaluation import labelled, measures
 from memory.recall.ranking import WEIGHTS
-
-EACH_CONVERSATION = "conversations"
 
 
 def budgets(text: str) -> list[int]:
@@ -44,28 +41,15 @@ class Command(BaseCommand):
             "--floor", action="store_true", help="also measure a ranker without fitted weights"
         )
         parser.add_argument(
-            "--leave-out",
-            metavar="SET",
-            help="measure this set only, with weights that are fitted on the other sets; "
-            f"“{EACH_CONVERSATION}” measures each conversation with weights fitted on the others",
-        )
-        parser.add_argument(
-            "--fit",
-            action="store_true",
-            help="fit weights on all files, then measure and print them",
-        )
-        parser.add_argument(
             "--json", action="store_true", dest="as_json", help="the figures as JSON"
         )
 
     def handle(
-        self, *, paths: list[Path], budgets: list[int], as_json: bool, **options: Any
+        self, *, paths: list[Path], budgets: list[int], floor: bool, as_json: bool, **options: Any
     ) -> None:
         self._make_tables()
         try:
-            evaluation = measures.collect(
-                map(labelled.read, paths), budgets, options["floor"], self._progress
-            )
+            evaluation = measures.collect(map(labelled.read, paths), budgets, floor, self._progress)
         except ImportRejectedError as reason:
             raise CommandError(str(reason)) from reason
         except OSError as error:
@@ -73,48 +57,14 @@ class Command(BaseCommand):
         if not any(evaluation.questions.values()):
             raise CommandError("There is no question with evidence in these files.")
         report: dict[str, Any] = {"sets": {}}
-        for name, by_weights in self._rankings(evaluation, options).items():
-            figures = measures.SetFigures()
-            for weights, questions in by_weights:
-                figures.extend(measures.measure(questions, weights, budgets))
-            report["sets"][name] = figures.summary()
+        for name, questions in evaluation.questions.items():
+            report["sets"][name] = measures.measure(questions, WEIGHTS, budgets).summary()
             if floors := evaluation.floors.get(name):
                 report["sets"][name]["floor"] = {
-                    floor: of_floor.summary() for floor, of_floor in floors.items()
+                    turns: of_floor.summary() for turns, of_floor in floors.items()
                 }
         report |= evaluation.time_percentiles()
-        if options["fit"]:
-            report["weights"] = fitting.fit_weights(evaluation.questions, list(WEIGHTS))
         self._print(report, as_json)
-
-    def _rankings(
-        self, evaluation: Evaluation, options: Mapping[str, Any]
-    ) -> dict[str, list[tuple[Mapping[str, float], Sequence[RankedQuestion]]]]:
-        """Return, for each set to measure, pairs of weights and the questions to rank with them."""
-        sets, names, left_out = evaluation.questions, list(WEIGHTS), options["leave_out"]
-        if left_out == EACH_CONVERSATION:
-            return {
-                name: [
-                    (
-                        fitting.fit_weights(measures.without_conversation(sets, one), names),
-                        [question for question in questions if question.conversation == one],
-                    )
-                    for one in dict.fromkeys(question.conversation for question in questions)
-                ]
-                for name, questions in sets.items()
-            }
-        if left_out:
-            others = {name: questions for name, questions in sets.items() if name != left_out}
-            if left_out not in sets or not others:
-                known = ", ".join(sorted(sets))
-                raise CommandError(
-                    f"--leave-out takes one of the sets that are read ({known}), and needs another."
-                )
-            return {left_out: [(fitting.fit_weights(others, names), sets[left_out])]}
-        weights: Mapping[str, float] = WEIGHTS
-        if options["fit"]:
-            weights = fitting.fit_weights(sets, names)
-        return {name: [(weights, questions)] for name, questions in sets.items()}
 
     def _make_tables(self) -> None:
         """Create the tables of an empty database. Never change the tables of a database in use."""
@@ -153,5 +103,3 @@ class Command(BaseCommand):
                 self.stdout.write(f"{measures.KINDS:>16}  {value:g}  {kind}")
         for name in ("p50_ms", "p95_ms"):
             self.stdout.write(f"{name:>16}  {report[name]:g}")
-        for name, weight in report.get("weights", {}).items():
-            self.stdout.write(f'    "{name}": {weight:.3f},')

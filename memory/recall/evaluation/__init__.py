@@ -1,1 +1,1 @@
-"""Evaluation of recall on labelled conversations: metrics, unfitted baseline, fitting weights."""
+"""Evaluation of recall on labelled conversations: metrics and unfitted baseline."""

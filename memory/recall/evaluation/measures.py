@@ -75,13 +75,6 @@ class SetFigures:
     def add(self, figure: str, conversation: str, value: float) -> None:
         self.values[figure].append((conversation, value))
 
-    def extend(self, other: "SetFigures") -> None:
-        self.questions += other.questions
-        for figure, values in other.values.items():
-            self.values[figure] += values
-        for kind, shares in other.kinds.items():
-            self.kinds[kind] += shares
-
     def summary(self) -> dict[str, object]:
         """Return the means, also by kind of question, and the lowest and highest conversation."""
         means: dict[str, object] = {"questions": self.questions}
@@ -144,17 +137,6 @@ def measure_order(
             share = float(size[question.by_assistant[rows]].sum() / size.sum())
             figures.add("assistant_share", question.conversation, share)
             figures.add("tokens", question.conversation, float(size.sum()))
-
-
-def without_conversation(
-    sets: Mapping[str, Sequence[RankedQuestion]], conversation: str
-) -> dict[str, list[RankedQuestion]]:
-    """Return the questions of all sets except those of one conversation."""
-    others = {
-        name: [question for question in questions if question.conversation != conversation]
-        for name, questions in sets.items()
-    }
-    return {name: questions for name, questions in others.items() if questions}
 
 
 def best_messages(question: RankedQuestion, order: Ints, count: int) -> Ints:

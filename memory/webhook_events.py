@@ -110,61 +110,42 @@ def emit_messages(session: Session, messages: list[Message], **kwargs: object) -
         for message in messages
         if message.status in FINAL and not message.source_key and not message.copied_from_id
     ]
-    if posted:
-        _emit_unless_private(
-            session,
-            WebhookEvent.MESSAGE_POSTED,
-            lambda: [_message_payload(message, role=message.role) for message in posted],
-        )
+    _emit_messages(session, WebhookEvent.MESSAGE_POSTED, posted, "role")
 
 
 @receiver(reply_stored)
 def emit_reply(session: Session, message: Message, **kwargs: object) -> None:
-    _emit_unless_private(
-        session,
-        WebhookEvent.REPLY_FINISHED,
-        lambda: [_message_payload(message, status=message.status)],
-    )
+    _emit_messages(session, WebhookEvent.REPLY_FINISHED, [message], "status")
 
 
 @receiver(message_edited)
 def emit_edit(session: Session, message: Message, **kwargs: object) -> None:
-    _emit_unless_private(
-        session,
-        WebhookEvent.MESSAGE_EDITED,
-        lambda: [_message_payload(message, role=message.role, version=message.version)],
-    )
+    _emit_messages(session, WebhookEvent.MESSAGE_EDITED, [message], "role", "version")
 
 
 @receiver(messages_deleted)
 def emit_deletions(session: Session, messages: list[Message], **kwargs: object) -> None:
-    if messages:
-        _emit_unless_private(
-            session,
-            WebhookEvent.MESSAGE_DELETED,
-            lambda: [_message_payload(message, role=message.role) for message in messages],
-        )
+    _emit_messages(session, WebhookEvent.MESSAGE_DELETED, messages, "role")
 
 
 @receiver(session_closed)
 def emit_closing(session: Session, expired: bool, **kwargs: object) -> None:
-    reason = "expired" if expired else "closed"
-    _emit_unless_private(
-        session,
-        WebhookEvent.SESSION_CLOSED,
-        lambda: [{"session": str(session.pk), "reason": reason}],
-    )
-
-
-def _emit_unless_private(
-    session: Session, event: WebhookEvent, payloads: Callable[[], Sequence[Payload]]
-) -> None:
     if session.visibility == Visibility.PROJECT:
-        emit(session.project_id, event, payloads)
+        payload = {"session": str(session.pk), "reason": "expired" if expired else "closed"}
+        emit(session.project_id, WebhookEvent.SESSION_CLOSED, lambda: [payload])
 
 
-def _message_payload(message: Message, **fields: Any) -> Payload:
-    return {"session": str(message.session_id), "message": str(message.pk), **fields}
+def _emit_messages(
+    session: Session, event: WebhookEvent, messages: Sequence[Message], *names: str
+) -> None:
+    """Report messages of a session that is not private, each with its fields `names`."""
+
+    def payload(message: Message) -> Payload:
+        ids = {"session": str(message.session_id), "message": str(message.pk)}
+        return ids | {name: getattr(message, name) for name in names}
+
+    if messages and session.visibility == Visibility.PROJECT:
+        emit(session.project_id, event, lambda: [payload(message) for message in messages])
 
 
 @receiver(post_save, sender=Activity)

@@ -2,6 +2,7 @@
 
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required as public
 from django.templatetags.static import static
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
@@ -34,16 +35,16 @@ api = [
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("favicon.ico", RedirectView.as_view(url=static("img/favicon.svg"))),
-    path("static/<path:path>", other_release, name="static-file"),
-    path("healthz", healthz, name="healthz"),
-    path("readyz", readyz, name="readyz"),
-    path("metrics", metrics, name="metrics"),
+    path("favicon.ico", public(RedirectView.as_view(url=static("img/favicon.svg")))),
+    path("static/<path:path>", public(other_release), name="static-file"),
+    path("healthz", public(healthz), name="healthz"),
+    path("readyz", public(readyz), name="readyz"),
+    path("metrics", public(metrics), name="metrics"),
     path("api/v1/", include(api)),
-    re_path(r"^api/", route_not_found),
+    re_path(r"^api/", public(route_not_found)),
     path("v1/", include("chat.openai_api.urls")),
-    re_path(r"^v1/", route_not_found),
-    path("language/", set_language, name="set_language"),
+    re_path(r"^v1/", public(route_not_found)),
+    path("language/", public(set_language), name="set_language"),
     path("accounts/", include("projects.accounts.urls")),
     path("", include("projects.urls")),
     path("", include("chat.urls")),

@@ -1,6 +1,5 @@
 """Upload and display of a chat's images."""
 
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
@@ -12,7 +11,6 @@ from chat.attachments.responses import image_response
 from chat.models.sessions import SessionStatus
 
 
-@login_required
 @require_POST
 def upload(request: HttpRequest, slug: str, pk) -> JsonResponse:
     """Store an image for the next message, or respond with the reason if the image is invalid."""
@@ -37,7 +35,6 @@ def upload(request: HttpRequest, slug: str, pk) -> JsonResponse:
     )
 
 
-@login_required
 @require_GET
 def image(request: HttpRequest, slug: str, pk, image_pk) -> HttpResponseBase:
     """Return the file of an image."""

@@ -4,7 +4,6 @@ import time
 from contextlib import suppress
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -22,7 +21,6 @@ JUST_CHANGED = "just_changed"
 UNDO = "undo"
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def bulk(request: HttpRequest, slug: str) -> HttpResponse:
     """Archive, unarchive or delete the selected chats, or undo the last of these actions.

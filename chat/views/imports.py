@@ -2,7 +2,6 @@
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.db.models import Exists, OuterRef
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -43,7 +42,6 @@ class ImportForm(forms.Form):
     format = forms.ChoiceField(label=_("Format"), choices=import_formats, initial="auto")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the user's imports. A POST request creates one. `?part` returns only the list."""
@@ -63,7 +61,6 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
     return _render_imports(request, member, form, status=400)
 
 
-@login_required
 @require_GET
 def export(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Download a chat in the format `?format`."""

@@ -1,7 +1,6 @@
 """Pages and actions for single messages."""
 
 from asgiref.sync import async_to_sync
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -26,7 +25,6 @@ from projects.permissions import membership
 REVISIONS_PER_PAGE = 50
 
 
-@login_required
 @require_GET
 def stream(request: HttpRequest, pk) -> HttpResponseBase:
     """Stream an unfinished reply to a page that was opened after the reply began."""
@@ -43,7 +41,6 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
     )
 
 
-@login_required
 @require_POST
 def stop(request: HttpRequest, pk) -> HttpResponse:
     """Stop an unfinished reply. The text received so far is kept."""
@@ -53,7 +50,6 @@ def stop(request: HttpRequest, pk) -> HttpResponse:
     return redirect(latest_url(reply.session))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
     """Begin another reply to the same message, by the chosen model. The new reply becomes active.
@@ -74,7 +70,6 @@ def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
     return presenters.answer(request, [sibling])
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, pk) -> HttpResponse:
     """Show the editor of a message, and save it.
@@ -129,7 +124,6 @@ def _render_part(
     return render(request, "chat/message.html", context, status=status)
 
 
-@login_required
 @require_POST
 def rerun(request: HttpRequest, pk) -> HttpResponseBase:
     """Post an alternative to a user's message, and begin the reply to it."""
@@ -148,7 +142,6 @@ def rerun(request: HttpRequest, pk) -> HttpResponseBase:
     return presenters.answer(request, [*messages])
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk) -> HttpResponseBase:
     """Delete a message after a confirmation. An empty placeholder stays."""
@@ -162,7 +155,6 @@ def delete(request: HttpRequest, pk) -> HttpResponseBase:
     return redirect(message_url(message))
 
 
-@login_required
 @require_POST
 def react(request: HttpRequest, pk) -> HttpResponseBase:
     """Add the emoji `give` to a message, or remove the emoji `take`."""
@@ -175,7 +167,6 @@ def react(request: HttpRequest, pk) -> HttpResponseBase:
     return redirect(message_url(message))
 
 
-@login_required
 @require_POST
 def choose(request: HttpRequest, pk) -> HttpResponse:
     """Make the branch with this message active."""
@@ -184,7 +175,6 @@ def choose(request: HttpRequest, pk) -> HttpResponse:
     return redirect(message_url(message))
 
 
-@login_required
 @require_POST
 def fork(request: HttpRequest, pk) -> HttpResponse:
     """Create a chat that begins with a copy of this chat, down to the message."""
@@ -193,7 +183,6 @@ def fork(request: HttpRequest, pk) -> HttpResponse:
     return redirect(latest_url(edits.fork(message, request.user)))
 
 
-@login_required
 @require_GET
 def revisions(request: HttpRequest, pk) -> HttpResponse:
     """Show the earlier texts of a message."""

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -31,7 +30,6 @@ class NoteContext:
     may_forget: bool
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def notes_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the notes, newest first, or the matches of `q`. With `at`, show the page of that note.

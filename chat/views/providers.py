@@ -6,7 +6,6 @@ from typing import Any
 from allauth.account.decorators import reauthentication_required
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -36,7 +35,6 @@ PACE_DAYS = 7
 
 
 @never_cache
-@login_required
 @require_http_methods(["GET", "POST"])
 def model_page(request: HttpRequest) -> HttpResponse:
     """List the model providers. Depending on the field `action`, a POST request adds a provider,
@@ -121,7 +119,6 @@ def _month_cost() -> float | None:
     return None if cost is None else float(cost) * 30 / PACE_DAYS
 
 
-@login_required
 @require_POST
 def model_provider_remove(request: HttpRequest, pk) -> HttpResponse:
     _check_administrator(request)
@@ -132,7 +129,6 @@ def model_provider_remove(request: HttpRequest, pk) -> HttpResponse:
 
 
 @never_cache
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_models(request: HttpRequest, slug: str) -> HttpResponse:
     """Choose the models that a project may use."""
@@ -155,7 +151,6 @@ def _check_administrator(request: HttpRequest) -> None:
         raise Http404
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def session_model(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Choose the model of a chat; `?part` returns the drawer alone."""

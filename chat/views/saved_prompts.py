@@ -1,7 +1,6 @@
 """The page of saved prompts: to copy from, to write, to import and export."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -18,7 +17,6 @@ from projects.permissions import membership, project_for_writing
 MAX_FILES = 50
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def prompt_list(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the prompts. A POST writes, imports or deletes, as the field `action` selects.
@@ -79,7 +77,6 @@ def _import(request: HttpRequest, member: Membership) -> None:
     messages.success(request, _("Imported prompts: %(count)s.") % {"count": count})
 
 
-@login_required
 @require_GET
 def prompt_file(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Download a prompt as a Markdown file."""

@@ -1,6 +1,5 @@
 """The pages of a project's chats."""
 
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models.functions import Now
@@ -45,7 +44,6 @@ CHATS_PER_PAGE = 50
 JUST_DELETED = "just_deleted"
 
 
-@login_required
 @require_GET
 def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a project: the form for a new chat and the list of chats, archived chats, or matches of
@@ -62,7 +60,6 @@ def project_page(request: HttpRequest, slug: str) -> HttpResponse:
     return _render_project(request, member, NewChatForm())
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest, slug: str) -> HttpResponse:
     """Create a chat with its first message, and begin the reply to it."""
@@ -89,7 +86,6 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect(latest_url(chat_session))
 
 
-@login_required
 @require_GET
 def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Show a chat: the latest messages of its active path, or the messages up to the seq `through`.
@@ -106,7 +102,6 @@ def session_page(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return _render_session(request, chat_session, MessageForm(), through=through)
 
 
-@login_required
 @require_GET
 def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Stream the version number of a chat whenever it exceeds the version of the open page."""
@@ -116,7 +111,6 @@ def session_events(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     return sse.version_stream(chat_session, version, grant)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Post a message and begin the reply. Respond with events, or redirect to the page."""
@@ -136,7 +130,6 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     return _render_session(request, chat_session, form, status=400)
 
 
-@login_required
 @require_GET
 def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Show the prompt of the next reply by section. `?part` returns only the drawer."""
@@ -146,7 +139,6 @@ def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return presenters.drawer(request, chat_session, "chat/_prompt.html", _("Context"), context)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def update(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Change the settings of a chat."""
@@ -160,7 +152,6 @@ def update(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return redirect(session_url(chat_session))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Rename, tag, pin or archive a chat from a list, and return to the list.
@@ -187,7 +178,6 @@ def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return render(request, template, context, status=400 if form.is_bound else 200)
 
 
-@login_required
 @require_POST
 def reopen(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Reopen a closed chat."""
@@ -196,7 +186,6 @@ def reopen(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return redirect(latest_url(chat_session))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def clear(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     """Delete all messages of a chat, after a confirmation."""
@@ -210,7 +199,6 @@ def clear(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     return redirect(session_url(chat_session))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Delete a chat, after a confirmation."""
@@ -222,7 +210,6 @@ def delete(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return redirect("project", slug)
 
 
-@login_required
 @require_POST
 def restore(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Undo the deletion of a chat within UNDO_WINDOW."""

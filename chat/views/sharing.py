@@ -1,7 +1,6 @@
 """Share links: every member of the project can read the chat with its link, even a private chat."""
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -18,7 +17,6 @@ from projects.permissions import membership
 MAX_SHOWN = 300
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def share_link(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Create the share link of a chat and show it. With `action=revoke`, revoke it."""
@@ -35,7 +33,6 @@ def share_link(request: HttpRequest, slug: str, pk) -> HttpResponse:
     return redirect("shared-chat", slug, chat_session.share_key)
 
 
-@login_required
 @require_GET
 def shared_chat(request: HttpRequest, slug: str, key: str) -> HttpResponse:
     """Show the chat of a share link to a member of its project, without forms."""

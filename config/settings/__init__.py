@@ -64,6 +64,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "projects.accounts.browser_sessions.BrowserSessionMiddleware",
     "config.http.middleware.PageRateLimitMiddleware",
+    "projects.accounts.browser_sessions.PageLoginMiddleware",
     "config.http.error_pages.DomainErrorMiddleware",
 ]
 if TRACES:

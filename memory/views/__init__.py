@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -26,7 +25,6 @@ def project_page(
     roles = {"GET": get, "POST": post}
 
     def decorate(view: Callable) -> Callable:
-        @login_required
         @require_http_methods([method for method, allowed in roles.items() if allowed])
         @wraps(view)
         def page(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:

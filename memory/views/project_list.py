@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.db.models import Count, Max, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
@@ -33,7 +32,6 @@ class ProjectRow(NamedTuple):
     last_activity_at: datetime | None = None
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_list(request: HttpRequest) -> HttpResponse:
     """Show the user's projects, the latest first, and a form for a new one.

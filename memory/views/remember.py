@@ -1,6 +1,5 @@
 """Remember now: summarise a chat on request and show its summary."""
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
@@ -20,7 +19,6 @@ from memory.summary_requests import (
 )
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def remember_now(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Summarise the new messages of a chat, and show the summary or its progress.

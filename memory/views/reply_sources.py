@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.translation import gettext as _
@@ -23,7 +22,6 @@ from projects.models import Membership
 from projects.permissions import membership
 
 
-@login_required
 @require_GET
 def reply_sources(request: HttpRequest, pk) -> HttpResponse:
     """Show the sources of a reply, or only those of one `kind`. `?part` returns only the drawer."""
@@ -37,7 +35,6 @@ def reply_sources_moved(request: HttpRequest, pk) -> HttpResponse:
     return redirect("reply-sources", pk, permanent=True)
 
 
-@login_required
 @require_POST
 def change_source(request: HttpRequest, pk) -> HttpResponse:
     """Correct a source of a reply, replace it because it is outdated, or hide it.

@@ -4,7 +4,6 @@ import logging
 from typing import Any
 
 from django import forms
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
@@ -83,7 +82,6 @@ def _begin_demo(user: Any) -> Project:
     return project
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def welcome(request: HttpRequest) -> HttpResponse:
     """Show the page. A POST request begins the demo, tests a model, or creates a project."""

@@ -1,10 +1,11 @@
-"""Browser sessions: lists the signed-in browsers with the time of their last visit."""
+"""Browser sessions: which views need one, and the time of the last visit of each."""
 
 import time
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -39,6 +40,18 @@ class BrowserSessionMiddleware(MiddlewareMixin):
                     "This browser was signed out during the request."
                 ) from error
             session.modified = False
+
+
+class PageLoginMiddleware(LoginRequiredMiddleware):
+    """Redirects to the sign-in page, except from views that are marked with `login_not_required`.
+
+    The mark is checked first, because requests of programs should not load a browser session.
+    """
+
+    def process_view(self, request, view_func, view_args, view_kwargs):
+        if getattr(view_func, "login_required", True):
+            return super().process_view(request, view_func, view_args, view_kwargs)
+        return None
 
 
 def delete_expired() -> None:

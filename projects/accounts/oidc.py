@@ -16,6 +16,7 @@ from allauth.socialaccount.providers.oauth2.views import (
 )
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -103,6 +104,7 @@ class OIDCAdapter(OpenIDConnectOAuth2Adapter):
         return super()._decode_id_token(app, id_token)
 
 
+@login_not_required
 @rate_limit(action="oidc")
 def login(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Show a page with a link to the provider. The content security policy does not permit a form
@@ -115,6 +117,7 @@ def login(request: HttpRequest, provider_id: str) -> HttpResponse:
     return response
 
 
+@login_not_required
 @rate_limit(action="oidc", limit_get=True)
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Complete the sign-in after the provider has redirected the browser back."""

@@ -10,7 +10,6 @@ from allauth.usersessions.internal.flows.sessions import end_sessions
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -21,7 +20,6 @@ from projects.models import Token
 
 
 @never_cache
-@login_required
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
     """Show an overview of the account, with links to the pages that change it."""
@@ -40,7 +38,6 @@ def account(request: HttpRequest) -> HttpResponse:
     return render(request, "account/account.html", context)
 
 
-@login_required
 @require_POST
 def end_session(request: HttpRequest, pk: int) -> HttpResponse:
     """Sign out another browser of the user."""

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from allauth.decorators import rate_limit
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -21,7 +21,6 @@ from projects.views.projects import settings_page
 
 
 @never_cache
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_invitations(request: HttpRequest, slug: str) -> HttpResponse:
     """Create or revoke an invitation, as `action` says. Only this response shows the new link."""
@@ -56,6 +55,7 @@ ACTIONS = {"make": _create, "revoke": _revoke}
 
 
 @never_cache
+@login_not_required
 @rate_limit(action="invitation", limit_get=True)
 @require_safe
 def open_invitation(request: HttpRequest, slug: str, secret: str) -> HttpResponse:
@@ -68,6 +68,7 @@ def open_invitation(request: HttpRequest, slug: str, secret: str) -> HttpRespons
 
 
 @never_cache
+@login_not_required
 @rate_limit(action="invitation")
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest) -> HttpResponse:
@@ -89,7 +90,6 @@ def join(request: HttpRequest) -> HttpResponse:
     return render(request, "projects/join.html", context, status=410 if reason else 200)
 
 
-@login_required
 @require_POST
 def answer_invitation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Accept or decline an invitation by username, depending on the field `action`."""

@@ -4,7 +4,6 @@ from copy import copy
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -30,7 +29,6 @@ from projects.services import (
 )
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings and members of a project to its members. Owners can change them."""
@@ -50,7 +48,6 @@ def _to_tab(slug: str, tab: str) -> HttpResponse:
     return redirect(reverse("project-settings", args=[slug]) + fragment)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
     """Archive a project or make it active again, by the field `action`. For owners only."""
@@ -61,7 +58,6 @@ def project_archive(request: HttpRequest, slug: str) -> HttpResponse:
     return _to_tab(slug, "danger")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
     """Delete a project. For owners only, who must enter its slug to confirm."""
@@ -76,7 +72,6 @@ def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("projects")
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
     """Invite a user, remove a member or change a role, depending on the field `action`."""

@@ -2,7 +2,6 @@
 
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -15,7 +14,6 @@ from projects.models import Token
 
 
 @never_cache
-@login_required
 @reauthentication_required(allow_get=True)
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
@@ -30,7 +28,6 @@ def token_list(request: HttpRequest) -> HttpResponse:
     return _page(request, TokenForm(request.user), made=token, secret=secret)
 
 
-@login_required
 @require_POST
 def token_revoke(request: HttpRequest, pk) -> HttpResponse:
     get_object_or_404(Token, user=request.user.pk, public_id=pk).delete()

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -65,7 +64,6 @@ def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
     return render_page(request, member, "costs.html", context, 400 if form.is_bound else 200)
 
 
-@login_required
 @require_GET
 def own_costs(request: HttpRequest) -> HttpResponse:
     """Show the costs of the user's own requests in all projects."""
@@ -74,7 +72,6 @@ def own_costs(request: HttpRequest) -> HttpResponse:
     return _account_page(request, calls, ("model", "project", "kind"), list(budgets))
 
 
-@login_required
 @require_GET
 def server_costs(request: HttpRequest) -> HttpResponse:
     """Show the costs of the server to its administrators."""

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
@@ -100,7 +99,6 @@ def file_retry(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespon
     return redirect("files", member.project.slug)
 
 
-@login_required
 @require_GET
 def reply_file(request: HttpRequest, pk: UUID, number: int) -> HttpResponse:
     """Redirect to the passage that a reply cites as `[number]`."""

@@ -62,14 +62,14 @@ def _make_readable_query(user: int, pk: UUID) -> QuerySet[Session]:
     return Session.objects.visible_to(user).select_related("project", "creator").filter(pk=pk)
 
 
-def _make_writable_query(user: int, pk: UUID) -> QuerySet[Session]:
+@PreparedObjects.of(int, UUID)
+def _writable_sessions(user: int, pk: UUID) -> QuerySet[Session]:
     member = Membership.objects.filter(user=user, role__in=permissions.WRITERS)
     is_writer = Exists(member.filter(project=OuterRef("project")))
     return _make_readable_query(user, pk).filter(is_writer)
 
 
 _readable_sessions = PreparedObjects(_make_readable_query, int, UUID)
-_writable_sessions = PreparedObjects(_make_writable_query, int, UUID)
 
 
 def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:

@@ -40,11 +40,9 @@ class TokenAuthentication(KnoxAuthentication):
         raise AuthenticationFailed("Invalid token.")
 
 
-def _make_token_query(key: str) -> QuerySet[Token]:
+@PreparedObjects.of(str)
+def _tokens_by_key(key: str) -> QuerySet[Token]:
     return Token.objects.filter(token_key=key).select_related("user")
-
-
-_tokens_by_key = PreparedObjects(_make_token_query, str)
 
 
 def is_signed_in(request: HttpRequest) -> bool:

@@ -165,12 +165,12 @@ def attachments_by_message(messages: Collection[UUID]) -> dict[UUID, list[Attach
     return result
 
 
-def _make_attachments_query(message: UUID) -> QuerySet[Attachment]:
+@PreparedObjects.of(UUID)
+def attachments_of(message: UUID) -> QuerySet[Attachment]:
     return Attachment.objects.filter(message=message)
 
 
 # The images of one message in the order of their upload.
-attachments_of = PreparedObjects(_make_attachments_query, UUID)
 
 
 def prompt_images_by_message(messages: Iterable[UUID]) -> dict[UUID, tuple[PromptImage, ...]]:

@@ -144,11 +144,9 @@ def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
     return Answer(turn, options, "reply", account, store).prepare()
 
 
-def _make_pending_query(pk: UUID) -> QuerySet[Message]:
+@PreparedObjects.of(UUID)
+def _pending_replies(pk: UUID) -> QuerySet[Message]:
     return Message.objects.filter(pk=pk).select_related("parent__author", "session__project")
-
-
-_pending_replies = PreparedObjects(_make_pending_query, UUID)
 
 
 def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
@@ -248,11 +246,9 @@ _SAVE_CHANGE = """
 """
 
 
-def _make_stored_query(project: UUID, pk: UUID) -> QuerySet[Message]:
+@PreparedObjects.of(UUID, UUID)
+def _stored_replies(project: UUID, pk: UUID) -> QuerySet[Message]:
     return Message.objects.filter(project=project, pk=pk)
-
-
-_stored_replies = PreparedObjects(_make_stored_query, UUID, UUID)
 
 
 @contextmanager

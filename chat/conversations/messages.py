@@ -100,11 +100,11 @@ def lock_session(session: Session) -> Session:
     return locked
 
 
-def _make_locked_query(project: UUID, pk: UUID) -> QuerySet[Session]:
+@PreparedObjects.of(UUID, UUID)
+def _locked_sessions(project: UUID, pk: UUID) -> QuerySet[Session]:
     return Session.objects.filter(project=project, pk=pk).select_for_update()
 
 
-_locked_sessions = PreparedObjects(_make_locked_query, UUID, UUID)
 # The maximum number of messages in a prepared INSERT: a question with its reply.
 MAX_PREPARED = 2
 

@@ -104,17 +104,15 @@ def siblings_of(message: Message) -> tuple[UUID, ...]:
     return tuple(pk for pk, deleted_at in rows if deleted_at is None or pk == message.pk)
 
 
-def _make_alternatives_query(parent: UUID, role: str) -> QuerySet:
+@PreparedQuery.of(UUID, str)
+def _alternatives(parent: UUID, role: str) -> QuerySet:
     rows = Message.objects.filter(parent=parent, role=role)
     return rows.order_by("seq").values_list("pk", "deleted_at")
 
 
-def _make_reactions_query(message: UUID) -> QuerySet:
+@PreparedQuery.of(UUID)
+def _reaction_rows(message: UUID) -> QuerySet:
     return Reaction.objects.filter(message=message).values_list("message_id", "emoji", "user_id")
-
-
-_alternatives = PreparedQuery(_make_alternatives_query, UUID, str)
-_reaction_rows = PreparedQuery(_make_reactions_query, UUID)
 
 
 def mark_read(session: Session, user) -> None:

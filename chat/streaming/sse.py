@@ -243,11 +243,9 @@ async def with_pings(items: AsyncIterator[T], closed: asyncio.Event) -> AsyncIte
         closing.cancel()
 
 
-def _make_reply_query(pk: UUID) -> QuerySet[Message]:
+@PreparedObjects.of(UUID)
+def _replies(pk: UUID) -> QuerySet[Message]:
     return Message.objects.filter(pk=pk).select_related("author", "session")
-
-
-_replies = PreparedObjects(_make_reply_query, UUID)
 
 
 def _last_event(reply_id: UUID, stored: Message | None, render: MessageRenderer) -> bytes:

@@ -109,7 +109,8 @@ def _read(project: Project) -> tuple[str, list[Any]]:
     return sha256(parts.encode()).hexdigest(), stored
 
 
-def _stored_rows(project: UUID, moment: datetime) -> QuerySet:
+@PreparedQuery.of(UUID, datetime)
+def _prepared_rows(project: UUID, moment: datetime) -> QuerySet:
     """Return a query for the current hash of the project's entries, for numbers that change with
     its facts, and for the columns of its stored bank.
 
@@ -137,9 +138,6 @@ def _stored_rows(project: UUID, moment: datetime) -> QuerySet:
         )
         .values_list("hash", "fact_change", *(f"rendered_bank__{name}" for name in STORED_COLUMNS))
     )
-
-
-_prepared_rows = PreparedQuery(_stored_rows, UUID, datetime)
 
 
 def bank_items(project: Project, entries: Iterable[Entry]) -> list[BankItem]:

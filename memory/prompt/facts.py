@@ -126,7 +126,8 @@ def _facts_section(
     return memory_section(name, opening, (lines[index] for index in packed), items)
 
 
-def _make_fact_query(project: UUID, user: int, moment: datetime) -> QuerySet:
+@PreparedQuery.of(UUID, int, datetime)
+def _fact_rows(project: UUID, user: int, moment: datetime) -> QuerySet:
     rows = fact_search.about(project, user).valid_at(moment)
     sources = FactSource.objects.filter(project=OuterRef("project"), fact=OuterRef("pk"))
     stating = sources.order_by().values("fact").values(sessions=Count("session", distinct=True))
@@ -136,18 +137,15 @@ def _make_fact_query(project: UUID, user: int, moment: datetime) -> QuerySet:
     return core.annotate(source=source_subquery()).values_list(*CurrentFact._fields)[:MAX_FACTS]
 
 
-def _make_begun_query(project: UUID, user: int, moment: datetime) -> QuerySet:
+@PreparedQuery.of(UUID, int, datetime)
+def _begun_facts(project: UUID, user: int, moment: datetime) -> QuerySet:
     rows = fact_search.about(project, user).filter(valid_from__lte=moment)
     return fact_search.of_chunk(rows)
 
 
-def _make_valid_query(project: UUID, user: int, moment: datetime) -> QuerySet:
+@PreparedQuery.of(UUID, int, datetime)
+def _valid_facts(project: UUID, user: int, moment: datetime) -> QuerySet:
     return fact_search.of_chunk(fact_search.about(project, user).valid_at(moment))
-
-
-_fact_rows = PreparedQuery(_make_fact_query, UUID, int, datetime)
-_begun_facts = PreparedQuery(_make_begun_query, UUID, int, datetime)
-_valid_facts = PreparedQuery(_make_valid_query, UUID, int, datetime)
 
 
 @share(ceiling=0.1)

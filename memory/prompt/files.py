@@ -51,12 +51,10 @@ class PassageRow(NamedTuple):
     text: str
 
 
-def _make_homes_query(project: UUID, session: UUID) -> QuerySet:
+@PreparedQuery.of(UUID, UUID)
+def _homes(project: UUID, session: UUID) -> QuerySet:
     rows = File.objects.filter(Q(session=None) | Q(session=session), project=project)
     return rows.order_by().values_list("session").distinct()
-
-
-_homes = PreparedQuery(_make_homes_query, UUID, UUID)
 
 
 def has_files(turn: Turn) -> bool:

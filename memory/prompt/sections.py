@@ -138,12 +138,10 @@ def blocks(turn: Turn) -> PromptSection | None:
     )
 
 
-def _make_block_query(project: UUID, user: int | None) -> QuerySet:
+@PreparedQuery.of(UUID, int)
+def _block_rows(project: UUID, user: int | None) -> QuerySet:
     visible = Block.objects.filter(Q(user=None) | Q(user=user), project=project)
     return visible.exclude(content="").in_order().values_list(*BlockRow._fields)
-
-
-_block_rows = PreparedQuery(_make_block_query, UUID, int)
 
 
 @share(floor=0.1, ceiling=0.6)
@@ -271,7 +269,8 @@ def unseen_summaries(turn: Turn, ids: Iterable[UUID], sessions: Iterable[UUID]) 
     return _unseen(turn.project.pk, turn.session.pk, list(ids), list(sessions), shown)
 
 
-def _make_unseen_query(
+@PreparedObjects.of(UUID, UUID, list, list, list)
+def _unseen(
     project: UUID, own: UUID, ids: list[UUID], sessions: list[UUID], shown: list[UUID]
 ) -> QuerySet[Entry]:
     # Arrays, because the SQL must not depend on the number of values.
@@ -285,9 +284,6 @@ def _make_unseen_query(
         found, project=project, file=None, granularity=CONVERSATION, withheld=False
     )
     return entries.exclude(session=own).select_related("session").order_by("-last_seq")
-
-
-_unseen = PreparedObjects(_make_unseen_query, UUID, UUID, list, list, list)
 
 
 @share(ceiling=0.15)

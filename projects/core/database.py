@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 from uuid import UUID, uuid4
 from weakref import WeakSet
 
@@ -91,6 +91,11 @@ class PreparedQuery:
     def __init__(self, make: Callable[..., QuerySet], *kinds: type) -> None:
         self.make, self.kinds = make, kinds
         self.instances.add(self)
+
+    @classmethod
+    def of(cls, *kinds: type) -> Callable[[Callable[..., QuerySet]], Self]:
+        """Return a decorator that replaces `make` by the query."""
+        return lambda make: cls(make, *kinds)
 
     @classmethod
     def compile_all(cls) -> None:

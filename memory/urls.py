@@ -1,6 +1,6 @@
 """URLs of the memory pages."""
 
-from django.urls import path
+from django.urls import include, path
 
 from memory.views import facts, webhooks
 from memory.views.activity import activity, overview
@@ -21,51 +21,47 @@ from memory.views.review import review
 from memory.views.search import search
 from memory.views.welcome import welcome
 
+project = [
+    path("chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
+    path("memory/", memory_bank, name="memory"),
+    path("memory/review/", review, name="memory-review"),
+    path("memory/act/", entry_action, name="memory-act"),
+    path("memory/known/", decide, name="knowledge"),
+    path("memory/activity/", activity, name="memory-activity"),
+    path("costs/", project_costs, name="costs"),
+    path("overview/", overview, name="overview"),
+    path("jump/", command_palette, name="jump"),
+    path("search/", search, name="memory-search"),
+    path("memory/blocks/", block_list, name="memory-blocks"),
+    path("me/", about_me, name="about-me"),
+    path("export/", export, name="project-export"),
+    path("memory/forget/", forget, name="memory-forget"),
+    path("memory/receipts/<uuid:pk>/", forget_receipt, name="memory-receipt"),
+    path("memory/facts/", facts.fact_list, name="facts"),
+    path("memory/facts/add/", facts.fact_create, name="fact-add"),
+    path("memory/facts/<uuid:pk>/", facts.fact_detail, name="fact"),
+    path("memory/facts/<uuid:pk>/change/", facts.fact_action, name="fact-change"),
+    path("files/", listing.file_list, name="files"),
+    path("files/<uuid:pk>/", viewer.file_detail, name="file"),
+    path("files/<uuid:pk>/download/", viewer.file_download, name="file-download"),
+    path("files/<uuid:pk>/retry/", viewer.file_retry, name="file-retry"),
+    path("files/<uuid:pk>/pages/<int:number>/", viewer.file_page_image, name="file-page-image"),
+    path("memory/<uuid:pk>/", entry_detail, name="entry"),
+    path("settings/webhooks/", webhooks.webhook_list, name="webhooks"),
+    path("settings/webhooks/<uuid:pk>/", webhooks.webhook_detail, name="webhook"),
+]
+message = [
+    path("sources/", reply_sources, name="reply-sources"),
+    path("sources/change/", change_source, name="reply-source-change"),
+    # The URL before version 0.2.
+    path("told/", reply_sources_moved, name="old-reply-sources"),
+    path("files/<int:number>/", viewer.reply_file, name="reply-file"),
+]
 urlpatterns = [
     path("", project_list, name="projects"),
     path("welcome/", welcome, name="welcome"),
-    path("messages/<uuid:pk>/sources/", reply_sources, name="reply-sources"),
-    path("messages/<uuid:pk>/sources/change/", change_source, name="reply-source-change"),
-    # The URL before version 0.2.
-    path("messages/<uuid:pk>/told/", reply_sources_moved, name="old-reply-sources"),
-    path("projects/<slug:slug>/chats/<uuid:pk>/remember/", remember_now, name="session-remember"),
-    path("projects/<slug:slug>/memory/", memory_bank, name="memory"),
-    path("projects/<slug:slug>/memory/review/", review, name="memory-review"),
-    path("projects/<slug:slug>/memory/act/", entry_action, name="memory-act"),
-    path("projects/<slug:slug>/memory/known/", decide, name="knowledge"),
-    path("projects/<slug:slug>/memory/activity/", activity, name="memory-activity"),
+    path("messages/<uuid:pk>/", include(message)),
+    path("projects/<slug:slug>/", include(project)),
     path("costs/", own_costs, name="own-costs"),
     path("costs/server/", server_costs, name="server-costs"),
-    path("projects/<slug:slug>/costs/", project_costs, name="costs"),
-    path("projects/<slug:slug>/overview/", overview, name="overview"),
-    path("projects/<slug:slug>/jump/", command_palette, name="jump"),
-    path("projects/<slug:slug>/search/", search, name="memory-search"),
-    path("projects/<slug:slug>/memory/blocks/", block_list, name="memory-blocks"),
-    path("projects/<slug:slug>/me/", about_me, name="about-me"),
-    path("projects/<slug:slug>/export/", export, name="project-export"),
-    path("projects/<slug:slug>/memory/forget/", forget, name="memory-forget"),
-    path("projects/<slug:slug>/memory/receipts/<uuid:pk>/", forget_receipt, name="memory-receipt"),
-    path("projects/<slug:slug>/memory/facts/", facts.fact_list, name="facts"),
-    path("projects/<slug:slug>/memory/facts/add/", facts.fact_create, name="fact-add"),
-    path("projects/<slug:slug>/memory/facts/<uuid:pk>/", facts.fact_detail, name="fact"),
-    path(
-        "projects/<slug:slug>/memory/facts/<uuid:pk>/change/", facts.fact_action, name="fact-change"
-    ),
-    path("messages/<uuid:pk>/files/<int:number>/", viewer.reply_file, name="reply-file"),
-    path("projects/<slug:slug>/files/", listing.file_list, name="files"),
-    path("projects/<slug:slug>/files/<uuid:pk>/", viewer.file_detail, name="file"),
-    path(
-        "projects/<slug:slug>/files/<uuid:pk>/download/", viewer.file_download, name="file-download"
-    ),
-    path("projects/<slug:slug>/files/<uuid:pk>/retry/", viewer.file_retry, name="file-retry"),
-    path(
-        "projects/<slug:slug>/files/<uuid:pk>/pages/<int:number>/",
-        viewer.file_page_image,
-        name="file-page-image",
-    ),
-    path("projects/<slug:slug>/memory/<uuid:pk>/", entry_detail, name="entry"),
-    path("projects/<slug:slug>/settings/webhooks/", webhooks.webhook_list, name="webhooks"),
-    path(
-        "projects/<slug:slug>/settings/webhooks/<uuid:pk>/", webhooks.webhook_detail, name="webhook"
-    ),
 ]

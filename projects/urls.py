@@ -2,24 +2,23 @@
 in memory.urls and chat.urls.
 """
 
-from django.urls import path
+from django.urls import include, path
 
 from projects.accounts.views import account
 from projects.views import invitations, projects, tokens
 
+project = [
+    path("settings/", projects.project_settings, name="project-settings"),
+    path("archive/", projects.project_archive, name="project-archive"),
+    path("delete/", projects.project_delete, name="project-delete"),
+    path("members/", projects.project_members, name="project-members"),
+    path("invitations/", invitations.project_invitations, name="project-invitations"),
+]
 urlpatterns = [
     path("account/", account, name="account"),
     path("account/tokens/", tokens.token_list, name="tokens"),
     path("account/tokens/<uuid:pk>/revoke/", tokens.token_revoke, name="token-revoke"),
-    path("projects/<slug:slug>/settings/", projects.project_settings, name="project-settings"),
-    path("projects/<slug:slug>/archive/", projects.project_archive, name="project-archive"),
-    path("projects/<slug:slug>/delete/", projects.project_delete, name="project-delete"),
-    path("projects/<slug:slug>/members/", projects.project_members, name="project-members"),
-    path(
-        "projects/<slug:slug>/invitations/",
-        invitations.project_invitations,
-        name="project-invitations",
-    ),
+    path("projects/<slug:slug>/", include(project)),
     path("invitations/<uuid:pk>/", invitations.answer_invitation, name="invitation-answer"),
     path("join/", invitations.join, name="join"),
     path("join/<slug:slug>/<str:secret>/", invitations.open_invitation, name="invitation"),

@@ -1,6 +1,6 @@
 """REST routes of projects, members, invitations and tokens."""
 
-from django.urls import path, register_converter
+from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
 from projects.api import invitations, members, projects, tokens
@@ -14,25 +14,18 @@ class UsernameConverter(StringConverter):
 
 register_converter(UsernameConverter, "username")
 
+project = [
+    path("", projects.ProjectDetailView.as_view(), name="api-project"),
+    path("members/", members.MemberListView.as_view(), name="api-members"),
+    path("members/<username:username>/", members.MemberDetailView.as_view(), name="api-member"),
+    path("invitations/", invitations.InvitationListView.as_view(), name="api-invitations"),
+    path(
+        "invitations/<uuid:id>/", invitations.InvitationDetailView.as_view(), name="api-invitation"
+    ),
+]
 urlpatterns = [
     path("projects/", projects.ProjectListView.as_view(), name="api-projects"),
-    path("projects/<slug:slug>/", projects.ProjectDetailView.as_view(), name="api-project"),
-    path("projects/<slug:slug>/members/", members.MemberListView.as_view(), name="api-members"),
-    path(
-        "projects/<slug:slug>/members/<username:username>/",
-        members.MemberDetailView.as_view(),
-        name="api-member",
-    ),
-    path(
-        "projects/<slug:slug>/invitations/",
-        invitations.InvitationListView.as_view(),
-        name="api-invitations",
-    ),
-    path(
-        "projects/<slug:slug>/invitations/<uuid:id>/",
-        invitations.InvitationDetailView.as_view(),
-        name="api-invitation",
-    ),
+    path("projects/<slug:slug>/", include(project)),
     path(
         "invitations/",
         invitations.ReceivedInvitationListView.as_view(),

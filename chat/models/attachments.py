@@ -7,7 +7,13 @@ from django.utils.translation import gettext_lazy as _
 from chat.models.messages import Message
 from chat.models.sessions import Session
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models.keys import (
+    IdModel,
+    optional_parent_key,
+    optional_user_key,
+    parent_key,
+    project_key,
+)
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
@@ -19,17 +25,8 @@ class Attachment(IdModel, ProjectScopedModel):
     """A re-encoded image. `message` is None until a message uses it."""
 
     project = project_key()
-    session = models.ForeignKey(
-        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="attachments"
-    )
-    message = models.ForeignKey(
-        Message,
-        verbose_name=_("message"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="attachments",
-    )
+    session = parent_key(Session, _("chat"), "attachments")
+    message = optional_parent_key(Message, _("message"), "attachments")
     uploaded_by = optional_user_key(_("uploaded by"), blank=False)
     name = models.CharField(_("name"), max_length=200, blank=True)
     description = models.CharField(

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models.messages import Message
 from chat.models.sessions import Session
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, project_key, user_key
+from projects.models.keys import IdModel, parent_key, project_key, user_key
 
 
 class ImportState(models.TextChoices):
@@ -83,21 +83,8 @@ class ImportedStretch(IdModel, ProjectScopedModel):
     # Without database constraints, because processes of an earlier release may still run. They
     # delete rows of the referenced tables, but do not know this table.
     project = project_key(db_index=False, db_constraint=False)
-    upload = models.ForeignKey(
-        Import,
-        verbose_name=_("import"),
-        on_delete=models.CASCADE,
-        related_name="stretches",
-        db_constraint=False,
-    )
-    session = models.ForeignKey(
-        Session,
-        verbose_name=_("chat"),
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    upload = parent_key(Import, _("import"), "stretches", db_constraint=False)
+    session = parent_key(Session, _("chat"), db_index=False, db_constraint=False)
     first_seq = models.PositiveIntegerField(_("first message"))
     last_seq = models.PositiveIntegerField(_("last message"))
 

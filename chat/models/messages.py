@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models.sessions import Session
 from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key, user_key
+from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
 
 # The Unicode blocks that contain emoji, without letters and digits.
 _SYMBOL = (
@@ -114,9 +114,7 @@ class Message(IdModel, ProjectScopedModel):
     """One message. An alternative, such as another reply, is another row with the same `parent`."""
 
     project = project_key(db_index=False)
-    session = models.ForeignKey(
-        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="messages"
-    )
+    session = parent_key(Session, _("chat"), "messages")
     seq = models.PositiveIntegerField(_("number"))
     parent = models.ForeignKey(
         "self",
@@ -299,9 +297,7 @@ class MessageRevision(IdModel, ProjectScopedModel):
     """An earlier text of an edited message."""
 
     project = project_key()
-    message = models.ForeignKey(
-        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="revisions"
-    )
+    message = parent_key(Message, _("message"), "revisions")
     version = models.PositiveIntegerField(
         _("version"), help_text=_("The version of the message that had this text.")
     )
@@ -334,9 +330,7 @@ class Reaction(IdModel, ProjectScopedModel):
     """An emoji that a user added to a message. A user can add each emoji once."""
 
     project = project_key()
-    message = models.ForeignKey(
-        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="reactions"
-    )
+    message = parent_key(Message, _("message"), "reactions")
     user = user_key(related_name="reactions")
     emoji = models.CharField(_("emoji"), max_length=32)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from projects.models import ProjectScopedModel, validate_model_name
-from projects.models.keys import IdModel, optional_user_key, project_key, user_key
+from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
 
 HISTORY_LIMITS = (50, 1_000)
 UNTITLED = "Untitled chat"
@@ -249,9 +249,7 @@ class Seen(IdModel, ProjectScopedModel):
     """The `seq` of the last message that a user has read in a session."""
 
     project = project_key(db_index=False)
-    session = models.ForeignKey(
-        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="seen"
-    )
+    session = parent_key(Session, _("chat"), "seen")
     user = user_key()
     seq = models.PositiveIntegerField(_("read up to message"))
 

@@ -11,7 +11,14 @@ from pgvector.django import HalfVectorField, HnswIndex
 from chat.models import Role, Session
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.models import Project, ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models.keys import (
+    IdModel,
+    optional_parent_key,
+    optional_user_key,
+    parent_key,
+    parent_primary_key,
+    project_key,
+)
 
 
 class SourceType(models.TextChoices):
@@ -53,14 +60,7 @@ class Chunk(IdModel, ProjectScopedModel):
             "The session of messages, the entry of a summary, the fact, or the version of a file."
         ),
     )
-    session = models.ForeignKey(
-        Session,
-        verbose_name=_("chat"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="chunks",
-    )
+    session = optional_parent_key(Session, _("chat"), "chunks")
     first_seq = models.PositiveIntegerField(_("first message"))
     last_seq = models.PositiveIntegerField(_("last message"))
     part = models.PositiveIntegerField(
@@ -127,12 +127,7 @@ class Vector(IdModel, ProjectScopedModel):
     """
 
     project = project_key(db_index=False)
-    chunk = models.ForeignKey(
-        Chunk,
-        verbose_name=_("search index entry"),
-        on_delete=models.CASCADE,
-        related_name="vectors",
-    )
+    chunk = parent_key(Chunk, _("search index entry"), "vectors")
     embedder = models.CharField(_("embedding model"), max_length=200)
     embedding = HalfVectorField(_("vector"))
     indexed = models.BooleanField(
@@ -182,13 +177,7 @@ class IndexCursor(LeasedModel):
     again.
     """
 
-    session = models.OneToOneField(
-        Session,
-        verbose_name=_("chat"),
-        primary_key=True,
-        on_delete=models.CASCADE,
-        related_name="index_cursor",
-    )
+    session = parent_primary_key(Session, _("chat"), "index_cursor")
     project = project_key()
     wanted = models.PositiveBigIntegerField(
         _("changes"), default=0, help_text=_("The number of changes.")
@@ -225,13 +214,7 @@ class Corpus(ProjectScopedModel):
     the last count. A term that is not in `terms` occurs in fewer than `floor` chunks.
     """
 
-    project = models.OneToOneField(
-        Project,
-        verbose_name=_("project"),
-        primary_key=True,
-        on_delete=models.CASCADE,
-        related_name="corpus",
-    )
+    project = parent_primary_key(Project, _("project"), "corpus")
     chunks = models.PositiveIntegerField(_("search index entries"), default=0)
     changes = models.PositiveIntegerField(_("changes since the count"), default=0)
     terms = ArrayField(models.BigIntegerField(), verbose_name=_("hashes of words"), default=list)

@@ -11,7 +11,7 @@ from chat.models import Session
 from memory.models import idle
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.models import Project, ProjectScopedModel
-from projects.models.keys import project_key
+from projects.models.keys import parent_primary_key, project_key
 
 
 class CursorQuerySet(LeasedQuerySet):
@@ -48,13 +48,7 @@ class Cursor(LeasedModel):
     that contribute to a summary. If they are zero, there is nothing to do.
     """
 
-    session = models.OneToOneField(
-        Session,
-        verbose_name=_("chat"),
-        primary_key=True,
-        on_delete=models.CASCADE,
-        related_name="cursor",
-    )
+    session = parent_primary_key(Session, _("chat"), "cursor")
     project = project_key()
     summarised_through = models.PositiveIntegerField(_("summarised up to message"), default=0)
     unsummarised_messages = models.PositiveIntegerField(_("messages without summary"), default=0)
@@ -85,13 +79,7 @@ class Cursor(LeasedModel):
 class Ladder(LeasedModel):
     """The state of the layers of a project. Its lease lets only one worker roll up and rewrite."""
 
-    project = models.OneToOneField(
-        Project,
-        verbose_name=_("project"),
-        primary_key=True,
-        on_delete=models.CASCADE,
-        related_name="ladder",
-    )
+    project = parent_primary_key(Project, _("project"), "ladder")
     ripe_at = models.DateTimeField(
         _("next merge"),
         null=True,
@@ -155,13 +143,7 @@ class RenderedBank(ProjectScopedModel):
     the entries, so no code must invalidate it.
     """
 
-    project = models.OneToOneField(
-        Project,
-        verbose_name=_("project"),
-        primary_key=True,
-        on_delete=models.CASCADE,
-        related_name="rendered_bank",
-    )
+    project = parent_primary_key(Project, _("project"), "rendered_bank")
     version = models.PositiveIntegerField(_("version"), default=0)
     text_hash = models.CharField(_("hash of the text"), max_length=64, blank=True)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)

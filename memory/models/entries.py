@@ -19,7 +19,7 @@ from memory.layers.bank import BankItem
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, project_key
+from projects.models.keys import IdModel, optional_parent_key, parent_key, project_key
 
 
 class EntryStatus(models.TextChoices):
@@ -128,14 +128,7 @@ class Entry(IdModel, ProjectScopedModel):
     )
     period_key = models.CharField(_("period"), max_length=10)
     zone = models.CharField(_("time zone"), max_length=64)
-    session = models.ForeignKey(
-        Session,
-        verbose_name=_("chat"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="entries",
-    )
+    session = optional_parent_key(Session, _("chat"), "entries")
     # No index of its own, because most entries have none: `entry_of_file` is smaller.
     file = models.ForeignKey(
         "FileRevision",
@@ -314,9 +307,7 @@ class EntryRevision(IdModel, ProjectScopedModel):
     """An earlier text of an entry, saved when the entry was rewritten."""
 
     project = project_key()
-    entry = models.ForeignKey(
-        Entry, verbose_name=_("memory"), on_delete=models.CASCADE, related_name="revisions"
-    )
+    entry = parent_key(Entry, _("memory"), "revisions")
     revision = models.PositiveIntegerField(_("version"))
     summary = models.TextField(_("summary"))
     lines = lines_field()
@@ -347,13 +338,7 @@ class EntryState(ProjectScopedModel):
 
     id = models.BigAutoField(primary_key=True)
     project = project_key(db_constraint=False)
-    entry = models.ForeignKey(
-        Entry,
-        verbose_name=_("memory"),
-        on_delete=models.CASCADE,
-        related_name="states",
-        db_constraint=False,
-    )
+    entry = parent_key(Entry, _("memory"), "states", db_constraint=False)
     since = models.DateTimeField(_("since"))
     state = models.CharField(_("state"), max_length=10, choices=EntryStatus.choices)
     parent_id = models.UUIDField(_("merged into"), null=True)

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Message, Session
 from memory.models.entries import Entry, EntryStatus, ReviewReason
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models.keys import IdModel, optional_user_key, parent_key, project_key
 
 MAX_SUBJECT_CHARS = 200
 MAX_PREDICATE_CHARS = 100
@@ -249,18 +249,10 @@ class FactSource(IdModel, ProjectScopedModel):
     """
 
     project = project_key(db_index=False)
-    fact = models.ForeignKey(
-        Fact, verbose_name=_("fact"), on_delete=models.CASCADE, related_name="sources"
-    )
-    session = models.ForeignKey(
-        Session, verbose_name=_("chat"), on_delete=models.CASCADE, related_name="+"
-    )
-    message = models.ForeignKey(
-        Message, verbose_name=_("message"), on_delete=models.CASCADE, related_name="+"
-    )
-    entry = models.ForeignKey(
-        Entry, verbose_name=_("memory"), on_delete=models.CASCADE, related_name="fact_sources"
-    )
+    fact = parent_key(Fact, _("fact"), "sources")
+    session = parent_key(Session, _("chat"))
+    message = parent_key(Message, _("message"))
+    entry = parent_key(Entry, _("memory"), "fact_sources")
     valid_from = models.DateTimeField(_("valid from"))
     confidence = models.FloatField(_("confidence"))
     found_at = models.DateTimeField(_("found at"), default=timezone.now)

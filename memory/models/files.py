@@ -8,7 +8,13 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Session, Visibility
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models.keys import (
+    IdModel,
+    optional_parent_key,
+    optional_user_key,
+    parent_key,
+    project_key,
+)
 
 MAX_FILE_NAME_CHARS = 200
 
@@ -44,13 +50,10 @@ class File(IdModel, ProjectScopedModel):
     """
 
     project = project_key("files", db_index=False)
-    session = models.ForeignKey(
+    session = optional_parent_key(
         Session,
-        verbose_name=_("chat"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="files",
+        _("chat"),
+        "files",
         help_text=_("The only chat that has the file. Empty: the whole project."),
     )
     name = models.CharField(_("name"), max_length=MAX_FILE_NAME_CHARS)
@@ -105,9 +108,7 @@ class FileRevision(IdModel, LeasedModel):
     """
 
     project = project_key(db_index=False)
-    document = models.ForeignKey(
-        File, verbose_name=_("file"), on_delete=models.CASCADE, related_name="revisions"
-    )
+    document = parent_key(File, _("file"), "revisions")
     number = models.PositiveIntegerField(_("number"))
     media_type = models.CharField(_("media type"), max_length=100, blank=True)
     title = models.CharField(_("title"), max_length=300, blank=True)
@@ -167,9 +168,7 @@ class FilePassage(IdModel, ProjectScopedModel):
     """
 
     project = project_key(db_index=False)
-    revision = models.ForeignKey(
-        FileRevision, verbose_name=_("version"), on_delete=models.CASCADE, related_name="passages"
-    )
+    revision = parent_key(FileRevision, _("version"), "passages")
     number = models.PositiveIntegerField(
         _("number"), help_text=_("The place in the document, from 1.")
     )

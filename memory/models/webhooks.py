@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.core.outbound_http import MAX_URL_CHARS
 from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models.keys import IdModel, optional_user_key, parent_key, project_key
 
 
 class WebhookEvent(models.TextChoices):
@@ -144,13 +144,7 @@ class Delivery(IdModel, ProjectScopedModel):
     """
 
     project = project_key()
-    webhook = models.ForeignKey(
-        Webhook,
-        verbose_name=_("webhook"),
-        on_delete=models.CASCADE,
-        related_name="deliveries",
-        db_index=False,
-    )
+    webhook = parent_key(Webhook, _("webhook"), "deliveries", db_index=False)
     event = models.CharField(_("event"), max_length=20, choices=WebhookEvent.choices)
     data = models.JSONField(_("data"), default=dict)
     state = models.CharField(

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel, user_key
+from projects.models.keys import IdModel, optional_parent_key, user_key
 from projects.models.projects import Project
 
 RETENTION = timedelta(hours=24)
@@ -25,15 +25,7 @@ class IdempotencyKey(IdModel):
     belongs to a user and, if the token is limited to a project, also to that project.
     """
 
-    project = models.ForeignKey(
-        Project,
-        verbose_name=_("project"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
+    project = optional_parent_key(Project, _("project"), db_index=False)
     user = user_key()
     key = models.CharField(_("key"), max_length=64, help_text="A keyed digest of the key.")
     request = models.CharField(

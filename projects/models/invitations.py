@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel, optional_user_key, project_key, user_key
+from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
 from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project
 
@@ -145,9 +145,7 @@ class SpentInvitation(IdModel):
     """
 
     project = project_key(db_index=False)
-    invitation = models.ForeignKey(
-        Invitation, verbose_name=_("invitation"), on_delete=models.CASCADE, related_name="spent"
-    )
+    invitation = parent_key(Invitation, _("invitation"), "spent")
     user = user_key()
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

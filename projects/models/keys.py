@@ -1,6 +1,6 @@
-"""Columns that many models have: the id, and foreign keys to the project and to users."""
+"""Columns that many models have: the id, and keys of the project, of users and of other rows."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 from django.db import models
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from projects.models.projects import Project
 
+Parent = TypeVar("Parent", bound=models.Model)
+
 
 class IdModel(models.Model):
     """A row whose primary key is a UUIDv7."""
@@ -23,37 +25,57 @@ class IdModel(models.Model):
         abstract = True
 
 
-def project_key(related_name: str = "+", **options: Any) -> "models.ForeignKey[Project, Project]":
-    """Return the column for the project of a row. The row is deleted with its project.
+def parent_key(
+    parent: type[Parent], label: Any, related_name: str = "+", **options: Any
+) -> "models.ForeignKey[Parent, Parent]":
+    """Return the column for the row to which a row belongs. The row is deleted with it.
 
     With `db_index=False`, it has no index of its own, because other indexes or constraints begin
     with it.
     """
-    return models.ForeignKey(
-        "projects.Project",
-        verbose_name=_("project"),
+    options = {"on_delete": models.CASCADE} | options
+    return models.ForeignKey(parent, verbose_name=label, related_name=related_name, **options)
+
+
+def optional_parent_key(
+    parent: type[Parent], label: Any, related_name: str = "+", **options: Any
+) -> "models.ForeignKey[Parent | None, Parent | None]":
+    """Return the same column for rows some of which belong to no other row."""
+    key: Any = parent_key(parent, label, related_name, **{"null": True, "blank": True} | options)
+    return key
+
+
+def parent_primary_key(
+    parent: type[Parent], label: Any, related_name: str
+) -> "models.OneToOneField[Parent, Parent]":
+    """Return the primary key of rows that each extend one other row and are deleted with it."""
+    return models.OneToOneField(
+        parent,
+        verbose_name=label,
+        primary_key=True,
         on_delete=models.CASCADE,
         related_name=related_name,
-        **options,
     )
+
+
+def project_key(related_name: str = "+", **options: Any) -> "models.ForeignKey[Project, Project]":
+    """Return the column for the project of a row."""
+    project: Any = "projects.Project"
+    return parent_key(project, _("project"), related_name, **options)
 
 
 def user_key(
-    label: Any = _("user"), related_name: str = "+", on_delete: Any = models.CASCADE, **options: Any
+    label: Any = _("user"), related_name: str = "+", **options: Any
 ) -> "models.ForeignKey[User, User]":
-    """Return a column for a user. By default, the row is deleted with the user."""
-    return models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        verbose_name=label,
-        on_delete=on_delete,
-        related_name=related_name,
-        **options,
-    )
+    """Return the column for the user to whom a row belongs."""
+    user: Any = settings.AUTH_USER_MODEL
+    return parent_key(user, label, related_name, **options)
 
 
 def optional_user_key(
-    label: Any = _("user"), on_delete: Any = models.SET_NULL, blank: bool = True, **options: Any
+    label: Any = _("user"), related_name: str = "+", **options: Any
 ) -> "models.ForeignKey[User | None, User | None]":
     """Return a column for a user or null. By default, it becomes null when the user is deleted."""
-    key: Any = user_key(label, on_delete=on_delete, null=True, blank=blank, **options)
-    return key
+    user: Any = settings.AUTH_USER_MODEL
+    options = {"on_delete": models.SET_NULL} | options
+    return optional_parent_key(user, label, related_name, **options)

@@ -14,7 +14,7 @@ from knox.models import AbstractAuthToken, AuthTokenManager, get_digest_token
 from knox.settings import CONSTANTS
 
 from projects.core.models import new_id
-from projects.models.keys import user_key
+from projects.models.keys import optional_parent_key, user_key
 from projects.models.projects import Project
 
 SCOPES = ("read", "write", "admin")
@@ -45,13 +45,9 @@ class Token(AbstractAuthToken):
     created = models.DateTimeField(_("created at"), auto_now_add=True)
     expiry = models.DateTimeField(_("expires at"), null=True, blank=True)
     name = models.CharField(_("name"), max_length=120, blank=True)
-    project = models.ForeignKey(
+    project = optional_parent_key(
         Project,
-        verbose_name=_("project"),
-        null=True,
-        blank=True,
-        on_delete=models.CASCADE,
-        related_name="+",
+        _("project"),
         help_text=_("The only project that the token may use. Empty: all projects of the user."),
     )
     scopes = models.JSONField(_("permissions"), default=all_scopes, validators=[validate_scopes])

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from celery import Task
 from django.db import connection, transaction
@@ -74,10 +75,6 @@ _send_indexing = CoalescedWakeup(run_indexing, INDEXING_DELAY_S)
 _send_reading = CoalescedWakeup(run_reading, READING_DELAY_S)
 
 
-def _send_deliveries() -> None:
-    send(run_deliveries)
-
-
 def send(task: Task) -> None:
     """Send `task`. If the broker does not answer, log it without raising an error."""
     global _broker_retry_at
@@ -89,3 +86,6 @@ def send(task: Task) -> None:
         # Each broker raises its own exceptions. The work is committed, so beat will find it.
         log.warning("wakeup_failed task=%s cause=%r", task.name, error)
         _broker_retry_at = time.monotonic() + BROKER_RETRY_S
+
+
+_send_deliveries = partial(send, run_deliveries)

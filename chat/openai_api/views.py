@@ -124,7 +124,10 @@ class ChatCompletionView(OpenAIView):
         stop_on_close = reply is None
         if params.get("stream"):
             grant = StreamGrant.for_request(request, reply.session if reply else project)
-            live = async_to_sync(_wait_for)(starting, stop_on_close, _has_begun)
+            # A lookup is enough, because it can take longer than a proxy waits for the first byte.
+            live = async_to_sync(_wait_for)(
+                starting, stop_on_close, lambda live: bool(live.text or live.lookups)
+            )
             return _stream_response(envelope, live, stop_on_close, grant)
         live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
         return Response(responses.completion(envelope, live))
@@ -189,14 +192,6 @@ async def _wait_for(
             live.stop()
         raise
     return live
-
-
-def _has_begun(live: LiveReply) -> bool:
-    """Return whether the response can begin.
-
-    A lookup is enough, because lookups can take longer than a proxy waits for the first byte.
-    """
-    return bool(live.text or live.lookups)
 
 
 def _stream_response(

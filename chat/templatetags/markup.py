@@ -221,15 +221,12 @@ def _render_math(
     try:
         if len(source) <= MAX_MATH_CHARS:
             display = "inline" if token.type == "math_inline" else "block"
-            return convert(ALIGNED.sub(_as_array, source), display=display)
+            arrays = {"begin": r"\begin{array}{rl}", "end": r"\end{array}"}
+        return convert(ALIGNED.sub(lambda match: arrays[match[1]], source), display=display)
     except Exception:
         # Catch every error: models write anything, and the converter's errors have no common class.
         log.debug("math_render_failed", exc_info=True)
     return f"<code>{escapeHtml(source)}</code>"
-
-
-def _as_array(match: re.Match[str]) -> str:
-    return r"\begin{array}{rl}" if match[1] == "begin" else r"\end{array}"
 
 
 _renderer = MarkdownIt("commonmark", {"html": False, "highlight": _highlight})

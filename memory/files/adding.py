@@ -160,7 +160,11 @@ def _store(
     copies = FileRevision.objects.filter(project=project, sha256=revision.sha256)
     if copy := copies.select_for_update(of=("self",)).first():
         revision.file = copy.file.name
-    _check_quota(project, revision)
+    # Each copy of the same content counts, because it has passages and chunks of its own.
+    sizes = FileRevision.objects.filter(project=project).aggregate(Sum("size", default=0))
+    if sizes["size__sum"] + revision.size > settings.PROJECT_FILES_MB * 2**20:
+        reason = _("The files of this project would be larger than %(most)d MB together.")
+        raise LimitError(reason % {"most": settings.PROJECT_FILES_MB}, field="file")
     revision.save(force_insert=True)
     Project.objects.filter(pk=project.pk, has_files=False).update(has_files=True)
     project.has_files = True
@@ -175,17 +179,6 @@ def _store(
     )
     wake_reading()
     return document
-
-
-def _check_quota(project: Project, revision: FileRevision) -> None:
-    """Raise LimitError if the project's files would exceed the quota with `revision`.
-
-    Each copy of the same content counts, because it has passages and chunks of its own.
-    """
-    sizes = FileRevision.objects.filter(project=project).aggregate(Sum("size", default=0))
-    if sizes["size__sum"] + revision.size > settings.PROJECT_FILES_MB * 2**20:
-        reason = _("The files of this project would be larger than %(most)d MB together.")
-        raise LimitError(reason % {"most": settings.PROJECT_FILES_MB}, field="file")
 
 
 def retry(document: File) -> None:

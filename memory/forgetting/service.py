@@ -355,7 +355,10 @@ def find_phrases(
             pks = rows.filter(words=query).values_list("pk", flat=True)
             matches |= dict.fromkeys((where, pk) for pk in pks[:MAX_LISTED_IDS])
         if has_files:
-            quoting = texts.chunks.filter(_has_words(project, phrase)).alias(words=CHUNK_VECTOR)
+            # The first condition can use an index.
+            words = [project.search_language_name, project.pk, phrase]
+            terms = RawSQL("memory_chunk.terms @> memory_terms(%s, %s, %s)", words, BooleanField())
+            quoting = texts.chunks.filter(terms).alias(words=CHUNK_VECTOR)
             pks = quoting.filter(words=query).values_list("pk", flat=True)
             # The chunk of a passage has the same id.
             quoted = FilePassage.objects.filter(project=project, pk__in=list(pks[:MAX_LISTED_IDS]))
@@ -364,9 +367,3 @@ def find_phrases(
         titles = texts.sessions.filter(pk__in=deletions.touched, title__icontains=phrase)
         matches |= dict.fromkeys(("title", pk) for pk in titles.values_list("pk", flat=True))
     return list(matches)[:MAX_LISTED_IDS]
-
-
-def _has_words(project: Project, phrase: str) -> RawSQL:
-    """Return a condition for chunks that contain the words of `phrase`. It can use an index."""
-    terms = "memory_chunk.terms @> memory_terms(%s, %s, %s)"
-    return RawSQL(terms, [project.search_language_name, project.pk, phrase], BooleanField())

@@ -3,12 +3,11 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
-from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers import losses
 from memory.layers.coverage import messages_of
 from memory.layers.line_sources import linked_lines
-from memory.models import Activity, Entry, EntryStatus
+from memory.models import Activity, EntryStatus
 from memory.models.entries import CONVERSATION
 from memory.moderation.revisions import comparison, entry_texts
 from memory.permissions import entries_for, may_decide, may_forget
@@ -32,7 +31,11 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     is_digest, source = entry.granularity != CONVERSATION, lineage.EntrySource(entry)
     if is_digest:
         lineage.add_sources(member, [source])
-    readable = not is_digest and _may_read_sources(member, entry)
+    # Whether the member may open the chat or the file of the entry.
+    readable = not is_digest and (
+        entry.session_id is None or sessions_for(member.user).filter(pk=entry.session_id).exists()
+    )
+    covered = messages_of(entry).select_related("author")[:MAX_SOURCES]
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
     # Without stored lines, the text is shown unchanged.
     stored = entry.read_lines() if entry.lines else []
@@ -43,7 +46,7 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
         "readable": readable,
         "lines": [] if entry.withheld else linked_lines(request.user, member.project, stored),
         "file": entry.file.document if entry.file and readable else None,
-        "covered": _covered_messages(entry) if readable and not entry.file else [],
+        "covered": list(covered) if readable and not entry.file else [],
         "may_edit": member.may_write and entry.state != EntryStatus.HIDDEN and not entry.withheld,
         "decides": may_decide(member, entry),
         "may_forget": may_forget(member, entry.session),
@@ -55,15 +58,3 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     context |= comparison(entry_texts(entry) if readable or is_digest else [], request.GET)
     template = "_entry_drawer.html" if "part" in request.GET else "entry.html"
     return render_page(request, member, template, context)
-
-
-def _may_read_sources(member: Membership, entry: Entry) -> bool:
-    """Return whether the member may open the chat or the file of the entry."""
-    if entry.session_id is None:
-        return True
-    return sessions_for(member.user).filter(pk=entry.session_id).exists()
-
-
-def _covered_messages(entry: Entry) -> list[Message]:
-    """Return the messages with content that the entry covers, in their order."""
-    return list(messages_of(entry).select_related("author")[:MAX_SOURCES])

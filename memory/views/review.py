@@ -24,6 +24,9 @@ def review(request: HttpRequest, member: Membership) -> HttpResponse:
     proposed_facts = facts_for(member).current().filter(state=FactStatus.PROPOSED)
     states = count_choices(entries_for(member), "state", EntryStatus.choices)
     chosen = form.data.get("state", "")
+    # A member may apply these actions to several entries at once.
+    excluded = TEXT_ACTIONS if may_forget(member) else (*TEXT_ACTIONS, ModerationAction.FORGET)
+    acts = [act for act in ModerationAction if act not in excluded] if member.may_write else []
     context = {
         "form": form,
         "states": [row for row in states if row[2] or row[0] in (chosen, EntryStatus.PROPOSED)],
@@ -31,15 +34,9 @@ def review(request: HttpRequest, member: Membership) -> HttpResponse:
         "is_unfiltered": form.is_valid() and form.is_unfiltered,
         "page": page,
         "rows": [(entry, may_decide(member, entry)) for entry in page],
-        "acts": _bulk_actions(member),
+        "acts": acts,
         "back": request.get_full_path(),
         "facts_wait": proposed_facts.count(),
     }
     status = 200 if form.is_valid() else 400
     return render_page(request, member, "review.html", context, status)
-
-
-def _bulk_actions(member: Membership) -> list[ModerationAction]:
-    """Return the actions that the member may apply to several entries at once."""
-    excluded = TEXT_ACTIONS if may_forget(member) else (*TEXT_ACTIONS, ModerationAction.FORGET)
-    return [act for act in ModerationAction if act not in excluded] if member.may_write else []

@@ -123,9 +123,11 @@ class ProjectSerializer(PartialUpdateSerializer):
             attrs["archived_at"] = timezone.now() if archived else None
         elif was_archived and attrs:
             raise ProjectArchivedError
-        if not attrs.keys().isdisjoint({"instructions", "custom_context"}):
-            self._check_instructions(attrs)
         project = self.instance or Project()
+        if not attrs.keys().isdisjoint({"instructions", "custom_context"}):
+            # With the keys that the custom context has after the update.
+            template = attrs.get("instructions", project.instructions)
+            persona_template.check(template, attrs.get("custom_context", project.custom_context))
         for name in MODEL_FIELDS & attrs.keys():
             if attrs[name] != getattr(project, name):
                 project_models().check_model(project, attrs[name], field=name)
@@ -138,15 +140,6 @@ class ProjectSerializer(PartialUpdateSerializer):
             by = self.context["request"].user
             project_archived.send(sender=Project, project=updated, by=by)
         return updated
-
-    def _check_instructions(self, attrs: dict[str, Any]) -> None:
-        """Check the instructions with the keys that the custom context has after the update."""
-        project = self.instance or Project()
-        template = attrs.get("instructions", project.instructions)
-        try:
-            persona_template.check(template, attrs.get("custom_context", project.custom_context))
-        except persona_template.PersonaTemplateError as error:
-            raise serializers.ValidationError({"instructions": [str(error)]}) from error
 
 
 class MemberSerializer(PartialUpdateSerializer):

@@ -13,7 +13,7 @@ from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.database import is_lock_conflict
+from projects.core.database import fetch, is_lock_conflict
 from projects.core.errors import InvalidInputError, UnavailableError
 from projects.models import MemberRole, Membership, Project
 from projects.signals import member_added, member_removed, project_archived, role_changed
@@ -102,12 +102,11 @@ def delete_project(project: Project) -> None:
 def _lock_with_rows(project: Project) -> None:
     """Lock the project and then all its rows. Raises OperationalError if one is locked."""
     Project.objects.select_for_update().get(pk=project.pk)
-    with connection.cursor() as cursor:
-        for relation in _relations():
-            table = connection.ops.quote_name(relation.related_model._meta.db_table)
-            # Lock in the database without reading the rows: a project may have a million.
-            query = f"SELECT 1 FROM {table} WHERE project_id = %s FOR UPDATE NOWAIT"
-            cursor.execute(f"SELECT count(*) FROM ({query}) rows", [project.pk])
+    for relation in _relations():
+        table = connection.ops.quote_name(relation.related_model._meta.db_table)
+        # Lock in the database without reading the rows: a project may have a million.
+        query = f"SELECT 1 FROM {table} WHERE project_id = %s FOR UPDATE NOWAIT"
+        fetch(f"SELECT count(*) FROM ({query}) rows", [project.pk])
 
 
 def _delete_unconstrained(project_id: UUID) -> None:

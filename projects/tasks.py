@@ -2,10 +2,10 @@
 
 from celery import shared_task
 from django.conf import settings
-from django.db import connection
 
 from projects import invitations, rate_limits
 from projects.accounts import browser_sessions
+from projects.core.database import fetch
 from projects.models import IdempotencyKey
 
 
@@ -18,5 +18,4 @@ def clear() -> None:
     browser_sessions.delete_expired()
     # The cache counts sign-in attempts. Django deletes expired rows only when the table is full.
     if not settings.CACHE_URL:
-        with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM projects_cache WHERE expires < statement_timestamp()")
+        fetch("DELETE FROM projects_cache WHERE expires < statement_timestamp()")

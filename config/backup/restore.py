@@ -8,7 +8,6 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.signals import pre_migrate
 
@@ -19,6 +18,7 @@ from config.backup.pg_tools import BackupError
 from memory.forgetting import tombstones
 from memory.forgetting.replay import replay
 from memory.models import Tombstone
+from projects.core.database import collect_statistics
 
 # The number of rows, or of files, per query.
 BATCH_SIZE = 1_000
@@ -61,8 +61,7 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
         print_line(f"Forgotten again, since the backup: {forgotten or 'nothing'}")
     complete_own_tombstone_file(tombstone_files)
     remove_unreferenced_files(options.replace, print_line)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    collect_statistics()
     restore_marker.remove()
     if manifest["files"].get("from") == file_stores.LEFT_OUT:
         print_line("The backup contains no files. Restore them from another copy.")

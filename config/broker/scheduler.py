@@ -23,6 +23,7 @@ from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 from config.health import heartbeats
 from config.models import Leadership
 from config.runtime.threads import close_unused_connections
+from projects.core.database import fetch
 
 log = logging.getLogger(__name__)
 
@@ -139,9 +140,7 @@ class LeasedScheduler(DatabaseScheduler):
 
     def _set_clock(self) -> bool:
         """Read the database clock. Return whether it was set back by more than LEASE."""
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT clock_timestamp()")
-            [now] = cursor.fetchone()
+        [[now]] = fetch("SELECT clock_timestamp()")
         went_back = now < clock.now() - LEASE
         clock.set(now)
         return went_back

@@ -9,6 +9,8 @@ from celery import bootsteps
 from django.conf import settings
 from django.db import connection
 
+from projects.core.database import fetch
+
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 20.0
@@ -23,8 +25,7 @@ _UPSERT = """
 
 def record(components: Iterable[str]) -> None:
     """Store a heartbeat of these components. Raises `DatabaseError`."""
-    with connection.cursor() as cursor:
-        cursor.execute(_UPSERT, [sorted(components)])
+    fetch(_UPSERT, [sorted(components)])
 
 
 def touch() -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from celery import current_app
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.db.models import F
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -18,6 +18,7 @@ from config.health.probes import Probe
 from config.models import Heartbeat
 from config.runtime.bootstrap import unapplied_migrations
 from memory.recall.embedders import static
+from projects.core.database import fetch
 
 # The maximum age of a heartbeat, more than four intervals.
 MAX_HEARTBEAT_AGE = timedelta(seconds=90)
@@ -76,8 +77,7 @@ def check_database() -> tuple[Problems, dict[str, int]]:
         pass
     try:
         # A new database is reachable, but has no tables yet.
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+        fetch("SELECT 1")
         return _check_schema(), {}
     except DatabaseError:
         return {"database": "Unreachable, or it refuses the connection: see the log."}, {}

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,6 +13,7 @@ from memory.layers.injection_detection import reads_like_instructions
 from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
 from memory.models.activity import record_activity
 from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS, topic_key
+from projects.core.database import fetch
 from projects.core.errors import InvalidInputError
 from projects.core.text import storable
 from projects.models import MemberRole, Membership, Project
@@ -151,11 +152,8 @@ def lock_topics(project: Project, topics: Iterable[str]) -> None:
 
     Topics are locked in sorted order, so that two transactions cannot deadlock.
     """
-    with connection.cursor() as cursor:
-        for topic in sorted(set(topics)):
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{project.pk} {topic}"]
-            )
+    for topic in sorted(set(topics)):
+        fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{project.pk} {topic}"])
 
 
 def insert_fact(

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
@@ -52,7 +52,7 @@ from memory.models import (
 )
 from memory.models.activity import record_activity
 from memory.permissions import entries_for, is_moderator
-from projects.core.database import is_lock_conflict
+from projects.core.database import fetch, is_lock_conflict
 from projects.core.errors import InvalidInputError, NotAllowedError
 from projects.core.models import new_id
 from projects.models import Membership, Project
@@ -183,8 +183,7 @@ def _apply_once(
     with file_removal.attribute_removals_to(act_id):
         removed = {store.name: store.remove(project, deletions) for store in STORES}
     # Check deferred constraints now, so that a preview fails where the request would.
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    fetch("SET CONSTRAINTS ALL IMMEDIATE")
     found = find_phrases(project, deletions, phrases, by)
     replies: set[UUID] = set()
     if not scope.replies:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +18,7 @@ from memory.layers import bank, lines
 from memory.layers.bank import BankItem
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity
+from projects.core.database import fetch
 from projects.models import ProjectScopedModel
 from projects.models.keys import IdModel, optional_parent_key, parent_key, project_key
 
@@ -359,9 +360,7 @@ class EntryState(ProjectScopedModel):
 
 def set_history_clock(moment: datetime | None) -> None:
     """Set the time for later `EntryState` rows of this transaction. None restores the real time."""
-    with connection.cursor() as cursor:
-        value = moment.isoformat() if moment else ""
-        cursor.execute("SELECT set_config('strata.now', %s, true)", [value])
+    fetch("SELECT set_config('strata.now', %s, true)", [moment.isoformat() if moment else ""])
 
 
 @contextmanager

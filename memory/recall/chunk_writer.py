@@ -8,7 +8,6 @@ from itertools import groupby
 from uuid import UUID
 
 import numpy as np
-from django.db import connection
 
 from chat.providers.booking import Payer, embeddings_of
 from memory.models import Chunk
@@ -17,6 +16,7 @@ from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.service import format_excerpt
 from projects.core import token_counting
+from projects.core.database import fetch
 from projects.core.models import new_id
 from projects.models import delete_rows
 
@@ -128,9 +128,7 @@ def write_chunks(chunks: Sequence[Chunk]) -> None:
     The ids can differ, because another worker may have written the same chunk in the meantime.
     """
     columns = [array_literal([getattr(chunk, name) for chunk in chunks]) for name in CHUNK_COLUMNS]
-    with connection.cursor() as cursor:
-        cursor.execute(_UPSERT_CHUNKS, columns)
-        ids = {tuple(key): pk for pk, *key in cursor.fetchall()}
+    ids = {tuple(key): pk for pk, *key in fetch(_UPSERT_CHUNKS, columns)}
     for chunk in chunks:
         chunk.pk = ids[tuple(getattr(chunk, name) for name in KEY_COLUMNS)]
 
@@ -150,26 +148,20 @@ _DELETE_OTHER_VECTORS = """
 
 def write_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
     """Write the vectors of changed chunks. Delete their vectors of other embedders."""
-    with connection.cursor() as cursor:
-        projects = list({chunk.project_id for chunk in chunks})
-        ids = [chunk.pk for chunk in chunks]
-        cursor.execute(_DELETE_OTHER_VECTORS, [projects, ids, embedder])
+    projects = list({chunk.project_id for chunk in chunks})
+    fetch(_DELETE_OTHER_VECTORS, [projects, [chunk.pk for chunk in chunks], embedder])
     add_vectors(chunks, vectors, embedder)
 
 
 def add_vectors(chunks: Sequence[Chunk], vectors: Matrix, embedder: str) -> None:
     """Write the vectors of chunks. Keep their vectors of other embedders."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _UPSERT_VECTORS,
-            [
-                embedder,
-                array_literal([new_id() for _ in chunks]),
-                array_literal([chunk.project_id for chunk in chunks]),
-                array_literal([chunk.pk for chunk in chunks]),
-                array_literal(vector_literals(vectors)),
-            ],
-        )
+    columns: tuple[Iterable[object], ...] = (
+        [new_id() for _ in chunks],
+        [chunk.project_id for chunk in chunks],
+        [chunk.pk for chunk in chunks],
+        vector_literals(vectors),
+    )
+    fetch(_UPSERT_VECTORS, [embedder, *map(array_literal, columns)])
 
 
 def array_literal(values: Iterable[object]) -> str:

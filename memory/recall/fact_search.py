@@ -14,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
@@ -25,6 +24,7 @@ from memory.recall import embedders, fulltext, query_parsing, search
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.search import RecallResult, RecallScope
+from projects.core.database import fetch
 from projects.models import Project
 
 log = logging.getLogger(__name__)
@@ -177,9 +177,7 @@ def search_condition(
     parameters: dict[str, Any] = {f"fact{n}": value for n, value in enumerate(values)}
     parameters |= weights | hashes | {"project": project.pk, "embedder": embedder.name}
     parameters["vector"] = search.vector_literal(vector) if vector is not None else None
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        results = [_scored(RecallResult(*row), terms) for row in cursor.fetchall()]
+    results = [_scored(RecallResult(*row), terms) for row in fetch(statement, parameters)]
     return sorted(results, key=lambda result: (-result.score, -result.occurred))
 
 
@@ -197,7 +195,6 @@ def _scored(result: RecallResult, terms: Sequence[Term]) -> RecallResult:
 def latest_facts(project: Project, facts: FactQuerySet, limit: int) -> list[RecallResult]:
     """Return the facts with the latest start."""
     ids = list(facts.newest_first().values_list("pk", flat=True)[:limit])
-    with connection.cursor() as cursor:
-        cursor.execute(_LATEST, [project.pk, ids])
-        rows = {result.source: result for result in starmap(RecallResult, cursor.fetchall())}
+    results = starmap(RecallResult, fetch(_LATEST, [project.pk, ids]))
+    rows = {result.source: result for result in results}
     return [rows[pk] for pk in ids if pk in rows]

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 
 from memory.models import Chunk, Corpus
+from projects.core.database import fetch
 from projects.models import Project, in_project
 
 MAX_TERMS = 40
@@ -66,9 +67,7 @@ def query_terms(project: Project, query: str) -> tuple[list[Term], int]:
         "query": query,
         "limit": MAX_TERMS,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_TERMS, parameters)
-        rows = cursor.fetchall()
+    rows = fetch(_TERMS, parameters)
     size = rows[0][3] if rows else 0
     return [Term(word, hash, count, idf(count, size)) for word, hash, count, _ in rows], size
 
@@ -178,9 +177,5 @@ def recount(project_id) -> bool:
     corpus = Corpus.objects.filter(pk=project_id).select_for_update(skip_locked=True).first()
     if corpus is None:
         return False
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _RECOUNT,
-            {"project": project_id, "share": MIN_COUNTED_SHARE, "changes": corpus.changes},
-        )
+    fetch(_RECOUNT, {"project": project_id, "share": MIN_COUNTED_SHARE, "changes": corpus.changes})
     return True

@@ -24,7 +24,7 @@ from memory.models.chunks import IndexCursorQuerySet
 from memory.recall import chunk_writer, embedders, fulltext, session_chunks, summaries
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.session_chunks import SessionStretch
-from projects.core.database import server_cursor
+from projects.core.database import fetch, server_cursor
 from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
@@ -201,12 +201,11 @@ def _commit(claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_write
     Locks first the rows of the sessions and then the cursors, in the same order as a write to a
     session, so that there are no deadlocks.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM chat_session WHERE project_id = ANY(%s) AND id = ANY(%s)"
-            " ORDER BY id FOR KEY SHARE",
-            [list(claim.projects), claim.ids],
-        )
+    fetch(
+        "SELECT id FROM chat_session WHERE project_id = ANY(%s) AND id = ANY(%s)"
+        " ORDER BY id FOR KEY SHARE",
+        [list(claim.projects), claim.ids],
+    )
     held = {cursor.pk: cursor for cursor in claim.held.order_by("pk").select_for_update()}
     wanted = {cursor.pk: cursor.wanted for cursor in claim.cursors}
     unchanged = {pk for pk, cursor in held.items() if cursor.wanted == wanted[pk]}

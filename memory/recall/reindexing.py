@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from chat.models import Session
@@ -27,6 +27,7 @@ from memory.recall import (
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.indexing import IndexingProgress
+from projects.core.database import fetch
 from projects.models import Project, in_project
 
 # The number of chunks that are embedded and committed together.
@@ -146,13 +147,11 @@ def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list
 @transaction.atomic
 def _add_vectors(batch: Sequence[Chunk], vectors: Matrix, embedder: Embedder) -> int:
     """Write the vectors of the chunks whose text has not changed since it was read."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id, text FROM memory_chunk WHERE project_id = ANY(%s) AND id = ANY(%s)"
-            " ORDER BY id FOR SHARE",
-            [[chunk.project_id for chunk in batch], [chunk.pk for chunk in batch]],
-        )
-        texts = dict(cursor.fetchall())
+    query = (
+        "SELECT id, text FROM memory_chunk WHERE project_id = ANY(%s) AND id = ANY(%s)"
+        " ORDER BY id FOR SHARE"
+    )
+    texts = dict(fetch(query, [[it.project_id for it in batch], [it.pk for it in batch]]))
     indexes = [index for index, chunk in enumerate(batch) if texts.get(chunk.pk) == chunk.text]
     chunks = [batch[index] for index in indexes]
     chunk_writer.add_vectors(chunks, vectors[indexes], embedder.name)

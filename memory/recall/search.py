@@ -14,14 +14,14 @@ from itertools import starmap
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from chat.providers.booking import Payer
 from memory.models.chunks import SESSION_SOURCES, SourceType
 from memory.recall import fulltext, vector_index
 from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
-from projects.core.database import query_replica, server_cursor
+from projects.core.database import fetch, query_replica, server_cursor
 from projects.models import Project
 
 # The maximum number of candidates found by vectors, and of those found by words.
@@ -328,14 +328,13 @@ def find_candidates(
 
 def _recheck(scope: RecallScope, rows: Sequence[RecallResult]) -> list[RecallResult]:
     """Read rows of a replica again from the primary, and return those that still exist there."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
-            "LEFT JOIN chat_session s ON s.id = c.session_id AND s.project_id = c.project_id "
-            "WHERE c.project_id = %(project)s AND c.id = ANY(%(ids)s)",
-            scope.parameters | {"ids": [row.id for row in rows]},
-        )
-        current = {values[0]: values for values in cursor.fetchall()}
+    current_rows = fetch(
+        f"SELECT {COLUMNS}, ({scope.conditions}) IS TRUE FROM memory_chunk c "
+        "LEFT JOIN chat_session s ON s.id = c.session_id AND s.project_id = c.project_id "
+        "WHERE c.project_id = %(project)s AND c.id = ANY(%(ids)s)",
+        scope.parameters | {"ids": [row.id for row in rows]},
+    )
+    current = {values[0]: values for values in current_rows}
     return [
         RecallResult(*(*values[:-1], row.similarity, row.matched, values[-1]))
         for row in rows
@@ -345,15 +344,14 @@ def _recheck(scope: RecallScope, rows: Sequence[RecallResult]) -> list[RecallRes
 
 def find_latest(scope: RecallScope, limit: int) -> list[RecallResult]:
     """Return the latest chunks in the scope, at most `limit`."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c "
-            "LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) "
-            f"IS TRUE WHERE c.project_id = %(project)s AND {scope.conditions} "
-            "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(limit)s",
-            scope.parameters | {"limit": limit},
-        )
-        return list(starmap(RecallResult, cursor.fetchall()))
+    rows = fetch(
+        f"SELECT {COLUMNS}, NULL, 0, true FROM memory_chunk c "
+        "LEFT JOIN chat_session s ON s.id = c.session_id AND (s.project_id = %(project)s) "
+        f"IS TRUE WHERE c.project_id = %(project)s AND {scope.conditions} "
+        "ORDER BY c.occurred_at DESC, c.first_seq DESC, c.part DESC LIMIT %(limit)s",
+        scope.parameters | {"limit": limit},
+    )
+    return list(starmap(RecallResult, rows))
 
 
 def vector_literal(vector: Matrix) -> str:

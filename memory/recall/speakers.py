@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db import connection
 
 from memory.models import SourceType
 from memory.recall.search import RecallScope
+from projects.core.database import fetch
 from projects.core.text import storable
 
 MAX_NAME_CHARS = 150
@@ -102,6 +102,4 @@ def _answers(scope: RecallScope, name: str) -> Counter[str]:
 
 
 def _rows(query: str, scope: RecallScope, parameters: dict[str, Any]) -> list[tuple]:
-    with connection.cursor() as cursor:
-        cursor.execute(query.format(conditions=scope.conditions), scope.parameters | parameters)
-        return cursor.fetchall()
+    return fetch(query.format(conditions=scope.conditions), scope.parameters | parameters)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from chat.models import Role
@@ -15,6 +15,7 @@ from memory.models import Chunk, EntriesChanged, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import chunk_writer, fact_chunks
 from memory.recall.embedders import Embedder, EmbedderError
+from projects.core.database import fetch
 from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
@@ -103,14 +104,12 @@ def _write(project_id: UUID, ids: Sequence[UUID], embedder: Embedder) -> int:
     plan = chunk_writer.prepare(chunks, [], embedder)
     revisions = {entry.pk: entry.revision for entry in entries}
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            # Locked, so that the revisions do not change before the commit.
-            cursor.execute(
-                "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
-                " ORDER BY id FOR SHARE",
-                [project_id, list(revisions)],
-            )
-            rows = cursor.fetchall()
+        # Locked, so that the revisions do not change before the commit.
+        rows = fetch(
+            "SELECT id, revision FROM memory_entry WHERE project_id = %s AND id = ANY(%s)"
+            " ORDER BY id FOR SHARE",
+            [project_id, list(revisions)],
+        )
         return chunk_writer.write(plan, {pk for pk, number in rows if revisions[pk] == number})
 
 

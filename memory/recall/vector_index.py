@@ -17,6 +17,7 @@ from psycopg import sql
 
 from memory.models.chunks import HNSW_PARAMETERS
 from memory.recall.embedders import Embedder
+from projects.core.database import fetch
 
 # pgvector's limit for HNSW with half precision. Longer vectors are compared one by one.
 MAX_INDEXED_DIMENSIONS = 4_000
@@ -80,9 +81,7 @@ def add_all(embedder: Embedder) -> None:
     """
     if not has_large_project(embedder):
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_IS_MOSTLY_UNINDEXED, [embedder.name, MAX_EXACT_CHUNKS])
-        is_mostly_unindexed = cursor.fetchone()[0]
+    [[is_mostly_unindexed]] = fetch(_IS_MOSTLY_UNINDEXED, [embedder.name, MAX_EXACT_CHUNKS])
     if is_mostly_unindexed:
         _drop_index(embedder)
         _add_batches(embedder, BULK_BATCH_SIZE)
@@ -96,42 +95,38 @@ def ensure_index(embedder: Embedder) -> None:
     If a killed process left an unfinished index, it is created again, unless another process is
     creating it now.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_INDEX_STATE, [index_name(embedder)])
-        is_valid, is_in_progress = cursor.fetchone() or (False, False)
-        if is_valid or is_in_progress:
-            return
-        _drop_index(embedder)
-        cursor.execute(
-            sql.SQL(
-                "CREATE INDEX CONCURRENTLY IF NOT EXISTS {} ON memory_vector USING hnsw "
-                "((embedding::halfvec({})) halfvec_cosine_ops) WITH (m = {}, ef_construction = {}) "
-                "WHERE embedder = {} AND indexed"
-            ).format(
-                sql.Identifier(index_name(embedder)),
-                sql.Literal(embedder.dimensions),
-                *map(sql.Literal, (HNSW_PARAMETERS["m"], HNSW_PARAMETERS["ef_construction"])),
-                sql.Literal(embedder.name),
-            )
+    # The states are whether the index is valid, and whether it is being created.
+    if any(map(any, fetch(_INDEX_STATE, [index_name(embedder)]))):
+        return
+    _drop_index(embedder)
+    fetch(
+        sql.SQL(
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS {} ON memory_vector USING hnsw "
+            "((embedding::halfvec({})) halfvec_cosine_ops) WITH (m = {}, ef_construction = {}) "
+            "WHERE embedder = {} AND indexed"
+        ).format(
+            sql.Identifier(index_name(embedder)),
+            sql.Literal(embedder.dimensions),
+            *map(sql.Literal, (HNSW_PARAMETERS["m"], HNSW_PARAMETERS["ef_construction"])),
+            sql.Literal(embedder.name),
         )
+    )
 
 
 def projects_behind(embedder: Embedder) -> list[UUID]:
     """Return the large projects with too many vectors that are not in the index."""
     if embedder.dimensions > MAX_INDEXED_DIMENSIONS:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute(_PROJECTS_BEHIND, [MAX_EXACT_CHUNKS, embedder.name, MAX_UNINDEXED_VECTORS])
-        return [project for (project,) in cursor.fetchall()]
+    limits = [MAX_EXACT_CHUNKS, embedder.name, MAX_UNINDEXED_VECTORS]
+    return [project for (project,) in fetch(_PROJECTS_BEHIND, limits)]
 
 
 def has_large_project(embedder: Embedder) -> bool:
     """Return whether any project is large enough to use the index."""
     if embedder.dimensions > MAX_INDEXED_DIMENSIONS:
         return False
-    with connection.cursor() as cursor:
-        cursor.execute(_HAS_LARGE_PROJECT, [MAX_EXACT_CHUNKS])
-        return cursor.fetchone()[0]
+    [[has_one]] = fetch(_HAS_LARGE_PROJECT, [MAX_EXACT_CHUNKS])
+    return has_one
 
 
 def index_name(embedder: Embedder) -> str:
@@ -165,5 +160,4 @@ def _add_batches(embedder: Embedder, size: int, seconds: float = float("inf")) -
 
 def _drop_index(embedder: Embedder) -> None:
     name = sql.Identifier(index_name(embedder))
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+    fetch(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))

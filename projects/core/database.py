@@ -194,14 +194,20 @@ def is_lock_conflict(error: OperationalError) -> bool:
     return getattr(error.__cause__, "sqlstate", "") in LOCK_CONFLICTS
 
 
+def fetch(query: Any, parameters: Any = None) -> list[tuple]:
+    """Run SQL and return its rows. A statement without a result returns none."""
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
 def collect_statistics() -> None:
     """Let PostgreSQL count the rows of its tables, after many were added at once.
 
     It would do so by itself within minutes. Until then, prepared statements keep plans that were
     made for smaller tables.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    fetch("ANALYZE")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,8 +1,9 @@
 """The languages of recall: PostgreSQL's text search configurations."""
 
 from django.core.exceptions import ValidationError
-from django.db import connection
 from django.utils.translation import gettext as _
+
+from projects.core.database import fetch
 
 # Only names that need no quotation marks in SQL.
 _QUERY = """
@@ -13,9 +14,7 @@ _QUERY = """
 
 def search_languages() -> list[str]:
     """Return the languages of this database: english, german, …, and simple for all others."""
-    with connection.cursor() as cursor:
-        cursor.execute(_QUERY)
-        return [name for (name,) in cursor.fetchall()]
+    return [name for (name,) in fetch(_QUERY)]
 
 
 def validate_search_language(name: str) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from celery import current_app
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Min
 from django.db.models.functions import Extract, Now
 from kombu.exceptions import OperationalError
@@ -28,6 +28,7 @@ from config.models import Heartbeat
 from memory.layers import cycle
 from memory.models import Cursor, Delivery
 from memory.models.chunks import IndexCursor
+from projects.core.database import fetch
 
 # The maximum number that is counted, because a larger number would not help an administrator.
 MAX_COUNT = 10_000
@@ -119,17 +120,14 @@ def queues() -> Iterator[Metric]:
 
 def _pgmq_queue(table: str) -> tuple[int, float]:
     """Return the number of unclaimed messages, and the age of the first one in seconds."""
-    with connection.cursor() as cursor:
-        # The table of a queue is created on first use.
-        cursor.execute("SELECT to_regclass(%s)", [f"pgmq.{table}"])
-        if cursor.fetchone() == (None,):
-            return 0, 0
-        cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
-            f" FROM (SELECT enqueued_at FROM pgmq.{table} WHERE vt <= now()"
-            f" ORDER BY msg_id LIMIT {MAX_COUNT})"
-        )
-        count, seconds = cursor.fetchone()
+    # The table of a queue is created on first use.
+    if fetch("SELECT to_regclass(%s)", [f"pgmq.{table}"]) == [(None,)]:
+        return 0, 0
+    [[count, seconds]] = fetch(
+        "SELECT count(*), coalesce(extract(epoch FROM now() - min(enqueued_at)), 0)"
+        f" FROM (SELECT enqueued_at FROM pgmq.{table} WHERE vt <= now()"
+        f" ORDER BY msg_id LIMIT {MAX_COUNT})"
+    )
     return count, float(seconds)
 
 
@@ -175,13 +173,7 @@ def _collect() -> Iterator[Metric]:
     yield disk
 
 
-def _select_one() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return True
-
-
-_database = Probe(_select_one)
+_database = Probe(lambda: bool(fetch("SELECT 1")))
 
 
 def _database_is_reachable() -> bool:
@@ -195,8 +187,7 @@ def _database_is_reachable() -> bool:
 def _run(collector: DatabaseCollector) -> list[Metric] | None:
     try:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = {QUERY_TIMEOUT_MS}")
+            fetch(f"SET LOCAL statement_timeout = {QUERY_TIMEOUT_MS}")
             return list(collector())
     except DatabaseError:
         return None

@@ -10,7 +10,6 @@ from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
-from django.db import connection
 
 from chat.models import Message, Role
 from memory.recall.embedders.base import Matrix
@@ -19,6 +18,7 @@ from memory.recall.evaluation.labelled import LabelledQuestion
 from memory.recall.ranking import Bools, Floats, Ints, bm25
 from memory.recall.service import format_excerpt
 from projects.core import token_counting
+from projects.core.database import fetch
 from projects.models import Project
 
 
@@ -64,11 +64,8 @@ def read_turns(project: Project) -> Turns:
 
 def word_counts(text: str) -> dict[str, int]:
     """Return how often each English word stem occurs in `text`, as PostgreSQL counts them."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('english', %s))", [text]
-        )
-        return dict(cursor.fetchall())
+    query = "SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('english', %s))"
+    return dict(fetch(query, [text]))
 
 
 def rank(turns: Turns, question: LabelledQuestion) -> tuple[Ints, Floats]:

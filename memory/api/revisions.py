@@ -2,6 +2,7 @@
 reply.
 """
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET
@@ -98,6 +99,7 @@ class ReplySourcesView(APIView):
         return Response(PromptSectionSerializer(sections, many=True).data)
 
 
+@login_not_required
 @require_GET
 def reply_sources_moved(request, pk) -> HttpResponse:
     """Redirect from the former URL of `ReplySourcesView`."""

@@ -7,6 +7,7 @@ from allauth.mfa.totp import views as app
 from allauth.mfa.webauthn import views as passkeys
 from allauth.socialaccount import views as provided
 from allauth.usersessions import views as sessions
+from django.contrib.auth.decorators import login_not_required
 from django.urls import path, re_path
 
 from projects.accounts import oidc, views
@@ -60,7 +61,11 @@ urlpatterns = [
     path("provider/", provided.connections, name="socialaccount_connections"),
     path("provider/signup/", provided.signup, name="socialaccount_signup"),
     path("provider/cancelled/", provided.login_cancelled, name="socialaccount_login_cancelled"),
-    path("provider/failed/", provided.login_error, name="socialaccount_login_error"),
+    path(
+        "provider/failed/",
+        login_not_required(provided.login_error),
+        name="socialaccount_login_error",
+    ),
     # The only provider. django-allauth expects its id as a parameter.
     re_path(r"^(?P<provider_id>oidc)/login/$", oidc.login, name="openid_connect_login"),
     re_path(r"^(?P<provider_id>oidc)/callback/$", oidc.callback, name="openid_connect_callback"),

@@ -6,14 +6,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.models import ProjectScopedModel
-from projects.models.keys import (
-    IdModel,
-    optional_parent_key,
-    optional_user_key,
-    parent_key,
-    project_key,
-)
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_parent_key, optional_user_key, parent_key, project_key
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:

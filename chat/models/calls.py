@@ -5,8 +5,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_user_key, project_key
 
 ANSWERED = "answered"
 

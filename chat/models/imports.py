@@ -6,8 +6,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.messages import Message
 from chat.models.sessions import Session
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, parent_key, project_key, user_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import parent_key, project_key, user_key
 
 
 class ImportState(models.TextChoices):

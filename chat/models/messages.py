@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models.sessions import Session
 from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_user_key, parent_key, project_key, user_key
 
 # The Unicode blocks that contain emoji, without letters and digits.
 _SYMBOL = (

@@ -9,7 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects.core.encryption import cipher
-from projects.models.keys import IdModel
+from projects.models import IdModel
 
 PURPOSE = "strata-providers"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")

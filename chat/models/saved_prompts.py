@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.models import Membership, ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models import IdModel, Membership, ProjectScopedModel
+from projects.models.keys import optional_user_key, project_key
 
 MAX_PROMPT_CHARS = 20_000
 MAX_VARIABLES = 20

@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.models import ProjectScopedModel, validate_model_name
-from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
+from projects.models import IdModel, ProjectScopedModel, validate_model_name
+from projects.models.keys import optional_user_key, parent_key, project_key, user_key
 
 HISTORY_LIMITS = (50, 1_000)
 UNTITLED = "Untitled chat"

@@ -8,8 +8,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from memory.models.entries import Entry
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_user_key, project_key
 
 # The maximum number of ids in `Activity.related`. `Activity.count` is the number of all.
 MAX_RELATED_IDS = 100

@@ -10,9 +10,8 @@ from pgvector.django import HalfVectorField, HnswIndex
 
 from chat.models import Role, Session
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.models import Project, ProjectScopedModel
+from projects.models import IdModel, Project, ProjectScopedModel
 from projects.models.keys import (
-    IdModel,
     optional_parent_key,
     optional_user_key,
     parent_key,

@@ -19,8 +19,8 @@ from memory.layers.bank import BankItem
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity
 from projects.core.database import fetch
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_parent_key, parent_key, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_parent_key, parent_key, project_key
 
 
 class EntryStatus(models.TextChoices):

@@ -21,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Message, Session
 from memory.models.entries import Entry, EntryStatus, ReviewReason
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, parent_key, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_user_key, parent_key, project_key
 
 MAX_SUBJECT_CHARS = 200
 MAX_PREDICATE_CHARS = 100

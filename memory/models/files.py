@@ -7,14 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.models import Session, Visibility
 from memory.models.leased import LeasedModel, LeasedQuerySet
-from projects.models import ProjectScopedModel
-from projects.models.keys import (
-    IdModel,
-    optional_parent_key,
-    optional_user_key,
-    parent_key,
-    project_key,
-)
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_parent_key, optional_user_key, parent_key, project_key
 
 MAX_FILE_NAME_CHARS = 200
 

@@ -4,8 +4,8 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import project_key
 
 
 class TombstoneKind(models.TextChoices):

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.models.leased import LeasedModel, LeasedQuerySet
 from projects.core.outbound_http import MAX_URL_CHARS
-from projects.models import ProjectScopedModel
-from projects.models.keys import IdModel, optional_user_key, parent_key, project_key
+from projects.models import IdModel, ProjectScopedModel
+from projects.models.keys import optional_user_key, parent_key, project_key
 
 
 class WebhookEvent(models.TextChoices):

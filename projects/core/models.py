@@ -1,4 +1,4 @@
-"""Primary keys, and the base class of models that belong to a project.
+"""Primary keys, and the base classes of models.
 
 Saving and deleting filter every statement by project. If a database is sharded by project, each
 statement then runs on one shard.
@@ -16,6 +16,15 @@ from uuid_utils.compat import uuid7
 def new_id() -> UUID:
     """Return a new UUIDv7 (RFC 9562, section 5.7). UUIDv7s sort by creation time."""
     return uuid7()
+
+
+class IdModel(models.Model):
+    """A row whose primary key is a UUIDv7."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+
+    class Meta:
+        abstract = True
 
 
 class ProjectScopedModel(models.Model):

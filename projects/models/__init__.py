@@ -1,6 +1,6 @@
 """Models of projects, members, invitations, API tokens, idempotency keys and rate limits."""
 
-from projects.core.models import ProjectScopedModel, delete_rows, in_project
+from projects.core.models import IdModel, ProjectScopedModel, delete_rows, in_project
 from projects.models.idempotency import IdempotencyKey
 from projects.models.invitations import Invitation, InvitationStatus, SpentInvitation
 from projects.models.limits import SpendingLimit
@@ -12,6 +12,7 @@ from projects.models.tokens import SCOPES, Bucket, Token
 __all__ = [
     "SCOPES",
     "Bucket",
+    "IdModel",
     "IdempotencyKey",
     "Invitation",
     "InvitationStatus",

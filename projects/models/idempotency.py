@@ -6,7 +6,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel, optional_parent_key, user_key
+from projects.core.models import IdModel
+from projects.models.keys import optional_parent_key, user_key
 from projects.models.projects import Project
 
 RETENTION = timedelta(hours=24)

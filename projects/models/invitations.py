@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel, optional_user_key, parent_key, project_key, user_key
+from projects.core.models import IdModel
+from projects.models.keys import optional_user_key, parent_key, project_key, user_key
 from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project
 

@@ -1,4 +1,4 @@
-"""Columns that many models have: the id, and keys of the project, of users and of other rows."""
+"""Columns that many models have: keys of the project, of users and of other rows."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -6,23 +6,12 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.core.models import new_id
+from projects.models.projects import Project
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from projects.models.projects import Project
-
 Parent = TypeVar("Parent", bound=models.Model)
-
-
-class IdModel(models.Model):
-    """A row whose primary key is a UUIDv7."""
-
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-
-    class Meta:
-        abstract = True
 
 
 def parent_key(
@@ -60,8 +49,7 @@ def parent_primary_key(
 
 def project_key(related_name: str = "+", **options: Any) -> "models.ForeignKey[Project, Project]":
     """Return the column for the project of a row."""
-    project: Any = "projects.Project"
-    return parent_key(project, _("project"), related_name, **options)
+    return parent_key(Project, _("project"), related_name, **options)
 
 
 def user_key(

@@ -11,7 +11,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel
+from projects.core.models import IdModel
 from projects.models.projects import Project
 from projects.models.tokens import Token
 

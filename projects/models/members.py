@@ -4,7 +4,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel, project_key, user_key
+from projects.core.models import IdModel
+from projects.models.keys import project_key, user_key
 
 
 class MemberRole(models.TextChoices):

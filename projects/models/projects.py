@@ -12,9 +12,9 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
+from projects.core.models import IdModel
 from projects.core.search_languages import validate_search_language
 from projects.core.text import storable
-from projects.models.keys import IdModel
 from projects.models.server import EXTRACTIVE, default_chat_model, default_system_model
 
 DEFAULT_MIN_INDEX_CHARS = 20

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from projects.models.keys import IdModel
+from projects.core.models import IdModel
 
 # The maximum time until a change on the Models page reaches all processes.
 CACHE_S = 5.0

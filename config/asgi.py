@@ -98,10 +98,7 @@ django_application = SingleThreadHandler()
 @contextmanager
 def _observed(view: str, route: str, scope: Scope, send: Send) -> Iterator[Send]:
     """Log, measure and trace a response that does not come from Django."""
-    with (
-        _traced(route, scope) as trace,
-        observe_asgi_request(view, route, scope) as add_request_id,
-    ):
+    with _traced(route, scope) as trace, observe_asgi_request(view, route, scope) as add_request_id:
 
         async def observed_send(message: Any) -> None:
             trace(message)

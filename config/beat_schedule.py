@@ -41,6 +41,5 @@ def add_missing_tasks(apps: Any, **_: Any) -> None:
         if task not in stored:
             interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
             PeriodicTask.objects.get_or_create(
-                name=name,
-                defaults={"task": task, "interval": interval, "expire_seconds": EXPIRE_S},
+                name=name, defaults={"task": task, "interval": interval, "expire_seconds": EXPIRE_S}
             )

@@ -324,10 +324,7 @@ def _record_failure(webhook: Webhook, delivery: Delivery, result: DeliveryResult
 
 def _record(delivery: Delivery, result: DeliveryResult, **changes: object) -> None:
     Delivery.objects.filter(pk=delivery.pk).waiting().update(
-        status_code=result.status_code,
-        latency_ms=result.latency_ms,
-        error=result.error,
-        **changes,
+        status_code=result.status_code, latency_ms=result.latency_ms, error=result.error, **changes
     )
 
 

@@ -115,11 +115,7 @@ class ProjectAdmin(BaseAdmin):
         "created_at",
         "archived_at",
     )
-    list_filter = (
-        "memory_enabled",
-        "review_memories",
-        ("archived_at", admin.EmptyFieldListFilter),
-    )
+    list_filter = ("memory_enabled", "review_memories", ("archived_at", admin.EmptyFieldListFilter))
     date_hierarchy = "created_at"
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
@@ -196,15 +192,7 @@ class TokenAdmin(BaseAdmin):
     page of API tokens.
     """
 
-    list_display = (
-        "__str__",
-        "user",
-        "project",
-        "scopes",
-        "created",
-        "expiry",
-        "last_used_at",
-    )
+    list_display = ("__str__", "user", "project", "scopes", "created", "expiry", "last_used_at")
     list_filter = (("expiry", admin.EmptyFieldListFilter), "created", "last_used_at")
     list_select_related = ("user", "project")
     date_hierarchy = "created"

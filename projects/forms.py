@@ -200,9 +200,7 @@ class ProjectForm(forms.ModelForm):
                 "off, they only use the summaries."
             ),
         }
-        widgets = {
-            "instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""}),
-        }
+        widgets = {"instructions": forms.Textarea(attrs={"rows": 5, "data-autogrow": ""})}
 
     def __init__(self, *args: Any, tab: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -300,7 +298,7 @@ class DeletionForm(forms.Form):
     slug = forms.CharField(
         widget=forms.TextInput(
             attrs={"autocapitalize": "none", "autocomplete": "off", "spellcheck": "false"}
-        ),
+        )
     )
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:

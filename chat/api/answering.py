@@ -171,10 +171,7 @@ def _wants_events(request) -> bool:
 
 
 def _exchange(
-    request,
-    message: Message,
-    reply: Message | None = None,
-    known: Known = MappingProxyType({}),
+    request, message: Message, reply: Message | None = None, known: Known = MappingProxyType({})
 ) -> Response:
     data = {
         name: one and MessageSerializer(one, context={"reader": request.user, **known}).data

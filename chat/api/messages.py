@@ -151,10 +151,7 @@ class MessageDetailView(ETagMixin, APIView):
     def represent_current(self, error: edits.StaleMessageError) -> dict[str, Any]:  # type: ignore[override]
         return {"message": _message_data(self.request, error.current)}
 
-    @extend_schema(
-        request=ContentSerializer,
-        responses={200: MessageSerializer} | STALE,
-    )
+    @extend_schema(request=ContentSerializer, responses={200: MessageSerializer} | STALE)
     def patch(self, request, pk) -> Response:
         """Replace the text; the previous one is stored as a revision."""
         message = permissions.message_for_changing(request.user, pk, request.auth)
@@ -303,10 +300,7 @@ class RevisionListView(generics.ListAPIView):
 class ReplyStreamView(APIView):
     """A reply as events. The reply may be complete, or in progress in any process."""
 
-    @extend_schema(
-        parameters=[LAST_EVENT_ID],
-        responses={(200, MEDIA_TYPE): EVENTS, 204: None},
-    )
+    @extend_schema(parameters=[LAST_EVENT_ID], responses={(200, MEDIA_TYPE): EVENTS, 204: None})
     def get(self, request, pk) -> HttpResponseBase:
         """Stream events `delta`, and `done` or `error` at the end. If
         `Last-Event-ID` is the id of the last event, the response is 204.

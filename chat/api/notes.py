@@ -28,21 +28,12 @@ from projects.permissions import project_for_reading, project_for_writing
 
 class NoteSerializer(serializers.ModelSerializer):
     author = serializers.SerializerMethodField(
-        help_text="A username, or for imported notes the name of the author.",
+        help_text="A username, or for imported notes the name of the author."
     )
 
     class Meta:
         model = Message
-        fields = (
-            "id",
-            "text",
-            "author",
-            "session",
-            "seq",
-            "version",
-            "created_at",
-            "edited_at",
-        )
+        fields = ("id", "text", "author", "session", "seq", "version", "created_at", "edited_at")
         read_only_fields = fields
 
     def get_author(self, note: Message) -> str:
@@ -141,10 +132,7 @@ class NoteDetailView(ETagMixin, APIView):
     def represent_current(self, error: edits.StaleMessageError) -> dict[str, Any]:  # type: ignore[override]
         return {"note": NoteSerializer(error.current).data}
 
-    @extend_schema(
-        request=NoteTextSerializer,
-        responses={200: NoteSerializer} | STALE,
-    )
+    @extend_schema(request=NoteTextSerializer, responses={200: NoteSerializer} | STALE)
     def patch(self, request, slug: str, pk) -> Response:
         """Replace the text. The previous text is kept as a revision."""
         note = self._note_for_changing(request, slug, pk)

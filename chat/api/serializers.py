@@ -6,11 +6,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import (
-    OpenApiExample,
-    extend_schema_field,
-    extend_schema_serializer,
-)
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from chat.api.attachments import AttachmentSerializer, AttachmentsField

@@ -171,11 +171,7 @@ def _completion_fields(event: Finished, fallback: Mapping[str, str] | None) -> d
 
 
 async def _finalise_with_retries(
-    reply: Message,
-    text: str,
-    status: str,
-    changes: Mapping[str, object],
-    calls: Sequence[Call],
+    reply: Message, text: str, status: str, changes: Mapping[str, object], calls: Sequence[Call]
 ) -> None:
     """Finalise the reply. Retry while the database restarts, so that no text is lost."""
     for wait in FINALISE_RETRIES_S:

@@ -141,10 +141,7 @@ _SAVE_PLACE = f"""
 
 @transaction.atomic
 def post_messages(
-    session: Session,
-    drafts: Sequence[Message],
-    *,
-    at: NewBranch | PresetPlaces | None = None,
+    session: Session, drafts: Sequence[Message], *, at: NewBranch | PresetPlaces | None = None
 ) -> list[Message]:
     """Append `drafts` in order. Return them with their place in the conversation.
 

@@ -7,12 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.models import SavedPrompt
-from chat.models.saved_prompts import (
-    MAX_PROMPT_CHARS,
-    MAX_VARIABLES,
-    PROMPT_NAME,
-    VARIABLE,
-)
+from chat.models.saved_prompts import MAX_PROMPT_CHARS, MAX_VARIABLES, PROMPT_NAME, VARIABLE
 from projects.core.errors import InvalidInputError, LimitError
 from projects.core.text import storable
 from projects.models import Project

@@ -224,9 +224,7 @@ def close_idle_sessions() -> int:
     hours = Coalesce(F("project__close_after_hours"), Value(24 * settings.CLOSE_AFTER_DAYS))
     length = ExpressionWrapper(hours * Value(timedelta(hours=1)), output_field=DurationField())
     idle = Session.objects.chats().filter(
-        status=SessionStatus.ACTIVE,
-        last_activity_at__lt=Now() - length,
-        project__archived_at=None,
+        status=SessionStatus.ACTIVE, last_activity_at__lt=Now() - length, project__archived_at=None
     )
     count = 0
     for pk in idle.order_by("last_activity_at").values_list("pk", flat=True)[:CLOSE_BATCH_SIZE]:

@@ -236,8 +236,5 @@ def _import_memories(
             for written in writer.write(format, [conversation], result):
                 if written.new:
                     memories_imported.send(
-                        sender=Session,
-                        session=written.session,
-                        messages=written.new,
-                        source=format,
+                        sender=Session, session=written.session, messages=written.new, source=format
                     )

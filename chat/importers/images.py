@@ -104,10 +104,7 @@ class MessageImages:
 
 
 def attach_images(
-    items: Iterable[MessageImages],
-    owner,
-    result: ImportResult,
-    report_progress: Callable[[], None],
+    items: Iterable[MessageImages], owner, result: ImportResult, report_progress: Callable[[], None]
 ) -> None:
     """Attach the images of each message in one transaction. Skip messages that already have images
     or no longer exist.

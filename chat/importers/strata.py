@@ -35,15 +35,7 @@ from chat.importers.json_objects import (
     read_conversations,
     require_object,
 )
-from chat.models import (
-    FINAL,
-    ReasoningEffort,
-    Role,
-    SessionKind,
-    SessionStatus,
-    Status,
-    Visibility,
-)
+from chat.models import FINAL, ReasoningEffort, Role, SessionKind, SessionStatus, Status, Visibility
 from chat.prompt.types import load_lookups, load_tool_calls
 from projects.core.errors import InvalidInputError
 from projects.core.text import storable

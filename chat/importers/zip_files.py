@@ -215,8 +215,7 @@ def check_files(files: list[ZipInfo]) -> None:
     _check_format(*files)
     if sum(info.file_size for info in files) > MAX_UNPACKED_BYTES:
         raise ImportRejectedError(
-            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB.",
-            code="too_large",
+            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB.", code="too_large"
         )
     for info in files:
         if info.file_size > max(RATIO_MIN_BYTES, MAX_RATIO * info.compress_size):

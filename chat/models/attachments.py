@@ -71,9 +71,7 @@ class FileRemoval(IdModel):
     class Meta:
         verbose_name = _("file to delete")
         verbose_name_plural = _("files to delete")
-        indexes = [
-            models.Index(fields=["project_id", "act"], name="file_removal_of_act"),
-        ]
+        indexes = [models.Index(fields=["project_id", "act"], name="file_removal_of_act")]
 
     def __str__(self) -> str:
         return self.path

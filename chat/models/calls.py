@@ -108,10 +108,7 @@ class ModelPrice(IdModel):
         help_text=_("The name as projects use it, such as openai-chat:gpt-4o."),
     )
     input_price = models.DecimalField(
-        _("input"),
-        max_digits=12,
-        decimal_places=6,
-        help_text=_("US dollars for a million tokens."),
+        _("input"), max_digits=12, decimal_places=6, help_text=_("US dollars for a million tokens.")
     )
     cached_price = models.DecimalField(
         _("cached input"),

@@ -200,9 +200,7 @@ class Session(IdModel, ProjectScopedModel):
         indexes = [
             models.Index(fields=["project", "-last_activity_at"], name="session_recent"),
             models.Index(
-                fields=["deleted_at"],
-                name="session_deleted",
-                condition=Q(deleted_at__isnull=False),
+                fields=["deleted_at"], name="session_deleted", condition=Q(deleted_at__isnull=False)
             ),
             models.Index(
                 fields=["project", "creator"],

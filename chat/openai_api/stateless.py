@@ -6,12 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from chat.conversations.lookups import Answer, LookupsChanged
 from chat.models import CallKind, Session, Visibility
-from chat.openai_api.transcript import (
-    LoadedImages,
-    TranscriptMessage,
-    draft_message,
-    prompt_images,
-)
+from chat.openai_api.transcript import LoadedImages, TranscriptMessage, draft_message, prompt_images
 from chat.prompt.builder import Turn
 from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions, Thought
 from chat.providers.booking import Account, Payer

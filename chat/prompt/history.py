@@ -98,11 +98,7 @@ def is_promptable(role: str, tool_call_id: str) -> bool:
 
 
 def speaker_name(
-    role: str,
-    author_name: str,
-    username: str | None,
-    first_name: str | None,
-    last_name: str | None,
+    role: str, author_name: str, username: str | None, first_name: str | None, last_name: str | None
 ) -> str:
     """Return `Message.speaker` from columns. Without an author, the last three are None."""
     if role == Role.ASSISTANT:

@@ -164,10 +164,7 @@ class MeasuredProvider:
 
     @contextmanager
     def _booked(
-        self,
-        booking: "Booking | None",
-        prompt: Sequence[PromptMessage],
-        pieces: Sequence[str] = (),
+        self, booking: "Booking | None", prompt: Sequence[PromptMessage], pieces: Sequence[str] = ()
     ) -> Iterator[Callable[[Finished], Finished]]:
         """Book the call within the block. The block passes `Finished` to the yielded function,
         which returns it with the price that an administrator has set. `pieces` is the text so far.

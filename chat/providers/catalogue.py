@@ -161,8 +161,7 @@ def check_model(project: Project, name: str, field: str = "") -> None:
     if row is None:
         if not is_in_environment(prefix) and not _is_known_provider(prefix):
             raise ModelNameError(
-                _("There is no provider “%(name)s” on this server.") % {"name": prefix},
-                field=field,
+                _("There is no provider “%(name)s” on this server.") % {"name": prefix}, field=field
             )
         return
     names = {item["name"] for item in row.catalogue}

@@ -92,9 +92,5 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
         _("The provider returned an error. Try again."),
         *(502, "upstream_error"),
     ),
-    (
-        exceptions.ContentFilterError,
-        _("The provider blocked the reply."),
-        *(400, "content_filter"),
-    ),
+    (exceptions.ContentFilterError, _("The provider blocked the reply."), *(400, "content_filter")),
 )

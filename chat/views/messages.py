@@ -33,11 +33,7 @@ def stream(request: HttpRequest, pk) -> HttpResponseBase:
     grant = StreamGrant.for_request(request, reply.session)
     require_free_stream(grant)
     return sse.event_stream(
-        reply,
-        grant,
-        render,
-        render_markdown=markdown,
-        render_lookups=presenters.lookup_renderer(),
+        reply, grant, render, render_markdown=markdown, render_lookups=presenters.lookup_renderer()
     )
 
 

@@ -17,12 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chat import permissions
 from chat.conversations.sessions import update_session
 from chat.links import session_url
-from chat.model_forms import (
-    ProjectModelsForm,
-    ProviderForm,
-    ServerModelsForm,
-    SessionModelForm,
-)
+from chat.model_forms import ProjectModelsForm, ProviderForm, ServerModelsForm, SessionModelForm
 from chat.models import Call, CallKind, ModelProvider, ProviderKind
 from chat.models.calls import SUMMARY_KINDS
 from chat.providers import catalogue, discovery, forget_saved

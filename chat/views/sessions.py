@@ -13,18 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from chat import attachments, permissions
 from chat.conversations import edits, search
 from chat.conversations.read_state import mark_read
-from chat.conversations.sessions import (
-    UNDO_WINDOW,
-    delete_session,
-    restore_session,
-    update_session,
-)
-from chat.forms import (
-    MessageForm,
-    NewChatForm,
-    SessionActionsForm,
-    SessionForm,
-)
+from chat.conversations.sessions import UNDO_WINDOW, delete_session, restore_session, update_session
+from chat.forms import MessageForm, NewChatForm, SessionActionsForm, SessionForm
 from chat.links import latest_url, message_url, session_url
 from chat.model_forms import SessionModelForm
 from chat.models import Message, Session, SessionStatus

@@ -117,10 +117,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Short-lived data shared by all processes: counts of sign-in attempts, and codes that were used.
 CACHE_URL = _env.cache_url
 CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": CACHE_URL,
-    }
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": CACHE_URL}
     if CACHE_URL
     else {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",

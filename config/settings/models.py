@@ -219,7 +219,4 @@ CHAT_IMPORTERS = {
 }
 # Modules that import a complete zip file.
 CHAT_ARCHIVES = ["memory.portability.importing"]
-CHAT_EXPORTERS = {
-    "markdown": "chat.exporters.markdown",
-    "json": "chat.exporters.json",
-}
+CHAT_EXPORTERS = {"markdown": "chat.exporters.markdown", "json": "chat.exporters.json"}

@@ -119,11 +119,7 @@ def _range_length(messages: Sequence[Message], on_path: Container[UUID]) -> int:
 
 
 def new_entry(
-    session: Session,
-    messages: MessageRange,
-    lines: Sequence[Line],
-    written_by: str,
-    now: datetime,
+    session: Session, messages: MessageRange, lines: Sequence[Line], written_by: str, now: datetime
 ) -> Entry:
     """Return the unsaved entry that covers `messages`, of which at least one contributes."""
     project = session.project

@@ -13,14 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from memory import leases
-from memory.layers import (
-    bank,
-    entry_text,
-    injection_detection,
-    ladder,
-    lines,
-    summarising,
-)
+from memory.layers import bank, entry_text, injection_detection, ladder, lines, summarising
 from memory.layers.ladder import AGES, VISIBLE, LadderNode
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, ancestor_key, label

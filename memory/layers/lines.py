@@ -164,9 +164,7 @@ def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: dat
     """Return `lines` with `mark` in place of every `passage`. `text` is their text after that."""
     new = [
         replace(
-            line,
-            text=line.text.replace(passage, mark),
-            speaker=line.speaker.replace(passage, mark),
+            line, text=line.text.replace(passage, mark), speaker=line.speaker.replace(passage, mark)
         )
         for line in lines
     ]

@@ -169,10 +169,7 @@ class Entry(IdModel, ProjectScopedModel):
         help_text=_("A source was hidden, deleted or forgotten: no text until the rewrite."),
     )
     waits_because = models.CharField(
-        _("reason for review"),
-        max_length=12,
-        choices=ReviewReason.choices,
-        blank=True,
+        _("reason for review"), max_length=12, choices=ReviewReason.choices, blank=True
     )
     note = models.TextField(
         _("note"),

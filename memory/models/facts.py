@@ -182,10 +182,7 @@ class Fact(IdModel, ProjectScopedModel):
         _("state"), max_length=8, choices=FactStatus.choices, default=FactStatus.LIVE
     )
     waits_because = models.CharField(
-        _("reason for review"),
-        max_length=12,
-        choices=ReviewReason.choices,
-        blank=True,
+        _("reason for review"), max_length=12, choices=ReviewReason.choices, blank=True
     )
     by_hand = models.BooleanField(
         _("entered by hand"),

@@ -29,8 +29,7 @@ class FileQuerySet(models.QuerySet["File"]):
         """Return the files of the user's projects, and of chats that the user may read."""
         shared = Q(session__visibility=Visibility.PROJECT) | Q(session__creator=user)
         return self.filter(
-            Q(session=None) | Q(shared, session__deleted_at=None),
-            project__memberships__user=user,
+            Q(session=None) | Q(shared, session__deleted_at=None), project__memberships__user=user
         )
 
     def newest_first(self) -> "FileQuerySet":
@@ -70,9 +69,7 @@ class File(IdModel, ProjectScopedModel):
         verbose_name_plural = _("files")
         constraints = [
             models.UniqueConstraint(
-                fields=["project", "session", "name"],
-                name="one_file_a_name",
-                nulls_distinct=False,
+                fields=["project", "session", "name"], name="one_file_a_name", nulls_distinct=False
             )
         ]
 

@@ -17,13 +17,7 @@ from chat.prompt.types import PromptItem, PromptSection, share
 from memory.facts.attribution import attribution, source_subquery
 from memory.layers.bank import SEPARATOR
 from memory.models import Fact, FactSource
-from memory.prompt.sections import (
-    CLOSING,
-    eighths,
-    memory_section,
-    private_reader,
-    room_for_texts,
-)
+from memory.prompt.sections import CLOSING, eighths, memory_section, private_reader, room_for_texts
 from memory.recall import fact_search, filter_relevant, is_small_talk, pack_into_budget
 from memory.recall.service import MAX_QUERY_CHARS
 from projects.core import token_counting

@@ -16,14 +16,7 @@ from django.db.models import F, QuerySet
 
 from chat.models import Session
 from memory.models import Chunk, IndexCursor, SourceType, Vector
-from memory.recall import (
-    chunk_writer,
-    embedders,
-    fact_chunks,
-    indexing,
-    summaries,
-    vector_index,
-)
+from memory.recall import chunk_writer, embedders, fact_chunks, indexing, summaries, vector_index
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
 from memory.recall.indexing import IndexingProgress

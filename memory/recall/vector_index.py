@@ -143,11 +143,7 @@ def _add_batches(embedder: Embedder, size: int, seconds: float = float("inf")) -
     """
     end = time.monotonic() + seconds
     for project in projects_behind(embedder):
-        parameters: dict[str, Any] = {
-            "project": project,
-            "embedder": embedder.name,
-            "limit": size,
-        }
+        parameters: dict[str, Any] = {"project": project, "embedder": embedder.name, "limit": size}
         with connection.cursor() as cursor:
             added = size
             while added:

@@ -24,16 +24,8 @@ QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
         Fact.objects.filter(state=FactStatus.PROPOSED, retired_at=None),
         "state__exact=proposed",
     ),
-    (
-        _("Memories to rewrite"),
-        Entry.objects.filter(state=EntryStatus.STALE),
-        "state__exact=stale",
-    ),
-    (
-        _("Chats that could not be summarised"),
-        Cursor.objects.filter(failures__gt=0),
-        "failing=yes",
-    ),
+    (_("Memories to rewrite"), Entry.objects.filter(state=EntryStatus.STALE), "state__exact=stale"),
+    (_("Chats that could not be summarised"), Cursor.objects.filter(failures__gt=0), "failing=yes"),
     (
         _("Projects whose memories could not be merged"),
         Ladder.objects.filter(failures__gt=0),

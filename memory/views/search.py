@@ -15,13 +15,7 @@ from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.prompt.files import MIN_FILE_SCORE
-from memory.recall import (
-    MIN_SUMMARY_SCORE,
-    RecallScope,
-    filter_relevant,
-    recall,
-    relevant_facts,
-)
+from memory.recall import MIN_SUMMARY_SCORE, RecallScope, filter_relevant, recall, relevant_facts
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page

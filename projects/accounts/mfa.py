@@ -20,7 +20,7 @@ class StrataMFAAdapter(DefaultMFAAdapter):
     """
 
     error_messages = DefaultMFAAdapter.error_messages | {
-        "incorrect_code": gettext_lazy("This code is incorrect or was already used."),
+        "incorrect_code": gettext_lazy("This code is incorrect or was already used.")
     }
 
     def encrypt(self, text: str) -> str:

@@ -53,9 +53,7 @@ class InvitationSerializer(serializers.ModelSerializer):
             "created_at",
         )
         read_only_fields = ("username", "uses")
-        extra_kwargs = {
-            "username": {"help_text": "The user who was invited. Null for a link."},
-        }
+        extra_kwargs = {"username": {"help_text": "The user who was invited. Null for a link."}}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         now = timezone.now()
@@ -132,15 +130,7 @@ class ReceivedInvitationSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Invitation
-        fields = (
-            "id",
-            "project",
-            "project_name",
-            "role",
-            "expires_at",
-            "created_by",
-            "created_at",
-        )
+        fields = ("id", "project", "project_name", "role", "expires_at", "created_by", "created_at")
 
 
 class ReceivedInvitationBaseView(generics.GenericAPIView):

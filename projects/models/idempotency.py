@@ -50,9 +50,7 @@ class IdempotencyKey(IdModel):
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["project", "user", "key"],
-                name="one_use_a_key",
-                nulls_distinct=False,
+                fields=["project", "user", "key"], name="one_use_a_key", nulls_distinct=False
             )
         ]
 

@@ -35,12 +35,7 @@ MEMORY_PAGES = (
         "facts", _("Facts"), "M5 5h14v14H5zM8.5 12l2.5 2.5 5-5", ("fact", "fact-change")
     ),
     NavigationItem("notes", _("Notes"), "M6 3h8l4 4v14H6zM14 3v4h4M9 12h6M9 16h6"),
-    NavigationItem(
-        "files",
-        _("Files"),
-        "M4 7V4h6l2 3h8v13H4zM4 11h16",
-        ("file",),
-    ),
+    NavigationItem("files", _("Files"), "M4 7V4h6l2 3h8v13H4zM4 11h16", ("file",)),
     NavigationItem(
         "memory-blocks", pgettext_lazy("page", "Pinned text"), "M9 3h6l-1 7 4 4H6l4-4zM12 14v7"
     ),

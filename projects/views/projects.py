@@ -10,13 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from projects.forms import (
-    SETTING_GROUPS,
-    DeletionForm,
-    InvitationForm,
-    MemberForm,
-    ProjectForm,
-)
+from projects.forms import SETTING_GROUPS, DeletionForm, InvitationForm, MemberForm, ProjectForm
 from projects.invitations import AlreadyMemberError, invite_user
 from projects.models import MemberRole, Membership, Project
 from projects.permissions import membership, project_for_managing, project_for_owning

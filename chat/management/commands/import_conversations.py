@@ -32,14 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--format", default="auto", choices=["auto", *settings.CHAT_IMPORTERS])
 
     def handle(
-        self,
-        *,
-        files: list[Path],
-        project: str,
-        owner: str,
-        format: str,
-        match_members: bool,
-        **_,
+        self, *, files: list[Path], project: str, owner: str, format: str, match_members: bool, **_
     ) -> None:
         user = find_user(owner)
         into = _project(user, project)

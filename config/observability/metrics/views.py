@@ -3,12 +3,7 @@
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
-from prometheus_client import (
-    REGISTRY,
-    CollectorRegistry,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import REGISTRY, CollectorRegistry, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 

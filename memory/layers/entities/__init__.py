@@ -41,13 +41,7 @@ __all__ = [
 ]
 
 # The order matters: links contain dates, dates look like versions, many begin with a number.
-_PATTERNS: tuple[EntityPattern, ...] = (
-    *ADDRESSES,
-    *DATES,
-    *CODES,
-    *NUMBERS,
-    CAPITALS,
-)
+_PATTERNS: tuple[EntityPattern, ...] = (*ADDRESSES, *DATES, *CODES, *NUMBERS, CAPITALS)
 # A bullet or a number at the beginning of a line, but not the number of "3. März".
 _MARK = re.compile(rf"^\s*(?:[-*+•–—]|\(?\d{{1,2}}[.)](?!\s+{MONTH}))\s+", re.IGNORECASE)
 # Replaces matched text. It is no letter, digit or space, so no other pattern matches across it.

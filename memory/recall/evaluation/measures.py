@@ -111,10 +111,7 @@ def measure(
 
 
 def measure_order(
-    figures: SetFigures,
-    question: RankedQuestion,
-    order: Ints,
-    packed: Mapping[int, Ints],
+    figures: SetFigures, question: RankedQuestion, order: Ints, packed: Mapping[int, Ints]
 ) -> None:
     """Add the figures of one question. `order` are the candidates, best first. `packed` are the
     candidates that are packed into each budget.

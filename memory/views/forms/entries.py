@@ -12,11 +12,7 @@ from memory.layers.periods import LAYER_TITLES, Granularity
 from memory.models import Block, Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.models.blocks import MAX_BLOCK_CHARS, validate_block_name
 from memory.models.entries import EntryQuerySet
-from memory.moderation.actions import (
-    TEXT_ACTIONS,
-    ModerationAction,
-    ModerationRequest,
-)
+from memory.moderation.actions import TEXT_ACTIONS, ModerationAction, ModerationRequest
 from memory.moderation.diffs import diff_words
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import ModerationPreview

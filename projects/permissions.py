@@ -43,11 +43,9 @@ def membership(user, slug: str, roles=MemberRole.values, token=None) -> Membersh
     return member
 
 
-def _make_membership_query(user: int, slug: str) -> QuerySet[Membership]:
+@PreparedObjects.of(int, str)
+def _memberships(user: int, slug: str) -> QuerySet[Membership]:
     return Membership.objects.select_related("project").filter(user=user, project__slug=slug)
-
-
-_memberships = PreparedObjects(_make_membership_query, int, str)
 
 
 def require_active(project: Project) -> Project:

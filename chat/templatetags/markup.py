@@ -222,7 +222,7 @@ def _render_math(
         if len(source) <= MAX_MATH_CHARS:
             display = "inline" if token.type == "math_inline" else "block"
             arrays = {"begin": r"\begin{array}{rl}", "end": r"\end{array}"}
-        return convert(ALIGNED.sub(lambda match: arrays[match[1]], source), display=display)
+            return convert(ALIGNED.sub(lambda match: arrays[match[1]], source), display=display)
     except Exception:
         # Catch every error: models write anything, and the converter's errors have no common class.
         log.debug("math_render_failed", exc_info=True)

@@ -167,10 +167,8 @@ def attachments_by_message(messages: Collection[UUID]) -> dict[UUID, list[Attach
 
 @PreparedObjects.of(UUID)
 def attachments_of(message: UUID) -> QuerySet[Attachment]:
+    """Return the images of a message in the order of their upload."""
     return Attachment.objects.filter(message=message)
-
-
-# The images of one message in the order of their upload.
 
 
 def prompt_images_by_message(messages: Iterable[UUID]) -> dict[UUID, tuple[PromptImage, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.translation import gettext as _
@@ -29,6 +30,7 @@ def reply_sources(request: HttpRequest, pk) -> HttpResponse:
     return _render(request, message, membership(request.user, message.session.project.slug))
 
 
+@login_not_required
 @require_GET
 def reply_sources_moved(request: HttpRequest, pk) -> HttpResponse:
     """Redirect from the former URL of `reply_sources`."""

@@ -82,6 +82,13 @@ def test_every_route_is_listed():
     assert sorted(route.name for route in ROUTES) == sorted(DOORS)
 
 
+def test_the_pages_without_sign_in_are_those_for_anybody():
+    pages = {route.name: route.view for route in ROUTES if not route.is_api}
+    open_pages = {name for name in pages if not getattr(pages[name], "login_required", True)}
+    allowed = {name for name, door in DOORS.items() if ANYBODY in door.methods.values()}
+    assert open_pages == allowed & pages.keys()
+
+
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.methods], ids=named)
 def test_a_route_is_listed_with_its_methods(route):
     if route.is_api and route.name in DOORS:

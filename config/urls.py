@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required as public
 from django.templatetags.static import static
 from django.urls import include, path, re_path
+from django.views.decorators.cache import never_cache
 from django.views.generic import RedirectView
 from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
@@ -19,6 +20,9 @@ handler400 = bad_request
 handler500 = server_error
 # Replace the admin's login by allauth's, which has second factors and rate limits.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+# Without a session, the admin redirects to its start page. A redirect to the sign-in page would
+# return to this URL, which accepts only POST.
+admin.site.logout = public(never_cache(admin.site.logout))  # type: ignore[method-assign]
 
 api = [
     path("", include("projects.api.urls")),

@@ -53,6 +53,12 @@ def disobedient(response) -> list[str]:
     ] + handlers
 
 
+def test_logging_out_of_the_admin_without_a_session_leads_to_its_start_page(client, admin_client):
+    assert client.post("/admin/logout/")["Location"] == "/admin/"
+    assert admin_client.post("/admin/logout/").status_code in (200, 302)
+    assert admin_client.get("/admin/").status_code == 302
+
+
 def test_no_form_of_the_admin_disobeys_the_policy(admin_client, tasks):
     pages = [reverse("admin:django_celery_beat_periodictask_change", args=[t.pk]) for t in tasks]
     pages += [reverse("admin:index")]

@@ -195,7 +195,7 @@ def is_lock_conflict(error: OperationalError) -> bool:
 
 
 def fetch(query: Any, parameters: Any = None) -> list[tuple]:
-    """Run SQL and return its rows. A statement without a result returns none."""
+    """Run SQL and return its rows, an empty list for a statement without a result."""
     with connection.cursor() as cursor:
         cursor.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []

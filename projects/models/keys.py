@@ -19,8 +19,7 @@ def parent_key(
 ) -> "models.ForeignKey[Parent, Parent]":
     """Return the column for the row to which a row belongs. The row is deleted with it.
 
-    With `db_index=False`, it has no index of its own, because other indexes or constraints begin
-    with it.
+    Use `db_index=False` if another index or constraint begins with the column.
     """
     options = {"on_delete": models.CASCADE} | options
     return models.ForeignKey(parent, verbose_name=label, related_name=related_name, **options)
@@ -29,7 +28,7 @@ def parent_key(
 def optional_parent_key(
     parent: type[Parent], label: Any, related_name: str = "+", **options: Any
 ) -> "models.ForeignKey[Parent | None, Parent | None]":
-    """Return the same column for rows some of which belong to no other row."""
+    """Return the same column, which is null if a row belongs to no other row."""
     key: Any = parent_key(parent, label, related_name, **{"null": True, "blank": True} | options)
     return key
 

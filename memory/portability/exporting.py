@@ -19,6 +19,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from chat.models import Attachment, Message, Session, Status
+from memory.models import Entry
 from memory.portability.tables import (
     FORMAT,
     MANIFEST,
@@ -57,8 +58,8 @@ def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:
 
     All rows show the same moment, however long the export takes. Files are copied afterwards,
     without a transaction, because a bucket can be slow. A file that is forgotten in the meantime is
-    not exported. Deleted messages are exported without their text. Other users' private sessions
-    are exported without text, title and `source_key`.
+    not exported. Deleted messages are exported without their text, and so are withheld entries for
+    a viewer. Other users' private sessions are exported without text, title and `source_key`.
     """
     # Counted again, as the importing server will, so that both servers rank words equally.
     fulltext.recount(scope.project.pk)
@@ -127,9 +128,11 @@ def write_table(
         row = row_of(table.columns, instance, usernames)
         if isinstance(instance, Message):
             if instance.deleted_at is not None:
-                row |= {"text": "", "receipt": {}, "error": "", "lookups": []}
+                row |= {"text": "", "receipt": {}, "error": "", "tool_calls": [], "lookups": []}
             if not instance.is_final:
                 row["status"] = Status.INTERRUPTED
+        if isinstance(instance, Entry) and instance.withheld and scope.viewer:
+            row |= {"summary": "", "lines": [], "note": "", "losses": []}
         if instance.pk in unreadable:
             row |= {"title": "", "head": None, "tags": [], "source_key": None}
         lines.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import F, Model
+from django.db.models import Exists, F, Model, OuterRef
 
 from chat.attachments import images
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
@@ -38,7 +38,7 @@ from memory.portability.archive import Row, check_archive, read_ids, read_settin
 from memory.portability.rows import ImportContext, convert_rows, derived_id, parse_value
 from memory.portability.tables import SETTINGS, TABLES, ExportTable, setting_columns
 from memory.wakeups import wake_indexing, wake_reading
-from projects.models import MemberRole, Project
+from projects.models import MemberRole, Project, delete_rows
 
 __all__ = ["import_project", "recognises", "import_archive"]
 
@@ -216,6 +216,9 @@ def import_files(
         revision.save(force_insert=True)
         context.project.has_files = True
     context.project.save(update_fields=["has_files"])
+    # A file without a version has no state and no text.
+    versions = FileRevision.objects.filter(project=context.project, document=OuterRef("pk"))
+    delete_rows(File.objects.filter(~Exists(versions), project=context.project))
 
 
 def import_settings(archive: ZipFile, project: Project) -> None:

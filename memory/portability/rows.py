@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from hashlib import blake2b
 from math import isfinite
 from typing import Any
 from uuid import UUID
 from zipfile import ZipFile
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, Model
@@ -16,7 +17,8 @@ from chat.importers.base import ImportRejectedError
 from chat.models import Message, Role, Status
 from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_lookups, load_tool_calls
-from memory.layers import lines
+from memory.facts.create import MAX_YEAR, MIN_YEAR
+from memory.layers import lines, losses, periods
 from memory.models import (
     Entry,
     EntryRevision,
@@ -40,6 +42,11 @@ from projects.models import Project
 TIME_BITS = ~((1 << 64) - 1)
 VARIANT = 0b10 << 62
 RANDOM_BITS = (1 << 62) - 1
+# The errors that values of another type or range cause. ZoneInfo raises OSError for a folder.
+MALFORMED = (
+    *(ValidationError, ValueError, TypeError, KeyError, AttributeError, OverflowError),
+    OSError,
+)
 # Appended to the name of a writer. See `adjust_writer`.
 IMPORTED = " (imported)"
 
@@ -129,7 +136,10 @@ def convert_row(
         else:
             setattr(instance, column.attname, parse_value(column, value, position))
     if adjust := ADJUSTMENTS.get(table.model):
-        adjust(instance, row, context)
+        try:
+            adjust(instance, row, context)
+        except MALFORMED as error:
+            raise ImportRejectedError(f"{position}: the row is not valid.") from error
     return instance
 
 
@@ -137,11 +147,16 @@ def parse_value(column: Field, value: Any, position: str) -> Any:
     """Return `value` as a value of the column. Raises `ImportRejectedError`."""
     text = storable(value) if isinstance(value, str) else value
     try:
-        return column.to_python(text)
-    except (ValidationError, ValueError, TypeError, OverflowError) as error:
+        parsed = column.to_python(text)
+        if isinstance(parsed, datetime) and not MIN_YEAR <= parsed.year <= MAX_YEAR:
+            raise ValueError(parsed.year)
+        if isinstance(parsed, float) and not isfinite(parsed):
+            raise ValueError(parsed)
+    except MALFORMED as error:
         raise ImportRejectedError(
             f"{position}: the value of {column.name} is not valid."
         ) from error
+    return parsed
 
 
 def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
@@ -153,12 +168,28 @@ def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
     message.tokens = token_counting.count(message.text)
     message.tool_calls = dump_tool_calls(load_tool_calls(message.tool_calls))
     message.lookups = [asdict(lookup) for lookup in load_lookups(message.lookups)]
-    receipt = message.receipt if isinstance(message.receipt, dict) else {}
-    for section in receipt.get("sections", ()):
-        for item in section.get("items", ()):
-            exported = parse_uuid(item.get("id"))
-            item["id"] = str(derived_id(context.project.pk, exported)) if exported else ""
-    message.receipt = receipt
+    message.receipt = convert_receipt(message.receipt, context.project.pk)
+
+
+def convert_receipt(receipt: Any, project: UUID) -> dict[str, Any]:
+    """Return the receipt with ids of `project`; empty if it is malformed."""
+    try:
+        sections = [
+            {
+                "name": str(section["name"]),
+                "tokens": int(section["tokens"]),
+                "items": [
+                    item
+                    | {"id": str(derived_id(project, UUID(item["id"]))), "kind": str(item["kind"])}
+                    | {name: int(item[name]) for name in ("revision", "tokens")}
+                    for item in section["items"]
+                ],
+            }
+            for section in receipt["sections"]
+        ]
+    except MALFORMED:
+        return {}
+    return {**receipt, "sections": sections}
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
@@ -181,7 +212,7 @@ def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext
             replace(line, sources=tuple(filter(None, map(context.source_id, line.sources))))
             for line in lines.from_json(written.lines)
         ]
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+    except MALFORMED:
         found = []
     is_finite = all(isfinite(line.score) for line in found)
     is_whole = is_finite and lines.as_text(found) == lines.as_text(
@@ -191,8 +222,14 @@ def adjust_text(written: Entry | EntryRevision, row: Row, context: ImportContext
 
 
 def adjust_entry(entry: Entry, row: Row, context: ImportContext) -> None:
-    """Make an absorbed entry live if its digest is not in the export."""
+    """Make an absorbed entry live if its digest is not in the export. Raises an error if its
+    period, time zone or losses are not valid.
+    """
     adjust_text(entry, row, context)
+    periods.label(entry.layer, entry.period_key)
+    ZoneInfo(entry.zone)
+    entry.losses = [{name: str(loss[name]) for name in ("kind", "text")} for loss in entry.losses]
+    losses.count_losses(entry.losses)
     if entry.state == EntryStatus.ABSORBED and entry.parent_id is None:
         entry.state = EntryStatus.LIVE
 

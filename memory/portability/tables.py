@@ -99,10 +99,13 @@ class ExportScope:
         """Return the entries that pages would show to the viewer.
 
         Proposed entries of private sessions may quote them, so only the session's creator gets
-        them. Entries of files are exported with the files.
+        them. Entries of files are exported with the files, and entries of deleted sessions are not
+        exported.
         """
         versions = self.file_revisions().order_by().values("pk")
-        rows = Entry.objects.filter(Q(file=None) | Q(file__in=versions), project=self.project)
+        rows = Entry.objects.filter(
+            Q(file=None) | Q(file__in=versions), project=self.project, session__deleted_at=None
+        )
         if self.viewer is None:
             return rows
         if self.only_own:
@@ -118,6 +121,7 @@ class ExportScope:
         rows = self.of_entries(EntryRevision.objects.all())
         if self.viewer is None:
             return rows
+        rows = rows.filter(entry__withheld=False)
         return rows.filter(Q(entry__session=None) | self.readable("entry__session__"))
 
     def fact_sources(self) -> QuerySet[FactSource]:

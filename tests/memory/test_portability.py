@@ -19,6 +19,7 @@ from django.utils import timezone
 from chat.attachments import claim_uploads, upload_image
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import delete_session
 from chat.importers import FileResult, ImportRejectedError, import_file
 from chat.models import Attachment, Message, MessageRevision, Session, Visibility
 from memory import blocks, facts
@@ -27,7 +28,8 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.models import Entry, Fact, FactSource, FileRevision, IndexCursor
+from memory.models import Entry, Fact, FactSource, File, FileRevision, IndexCursor
+from memory.moderation import entry_operations
 from memory.portability import ExportScope, export
 from memory.portability.rows import derived_id
 from memory.portability.tables import TABLES
@@ -51,6 +53,7 @@ MESSAGES = [
     "Invoice 4711 over 320 euros is due in April.",
     "Ann owns the billing service from now on.",
 ]
+YEAR_1 = "0001-01-01T00:00:00+00:00"
 QUESTIONS = ["When is the cutover?", "Who owns billing?", "What about invoice 4711?"]
 
 
@@ -129,6 +132,30 @@ def with_itself_as_parent(data: bytes) -> bytes:
     first, _, rest = data.partition(b"\n")
     row = json.loads(first)
     return json.dumps(row | {"parent": row["id"]}).encode() + b"\n" + rest
+
+
+def with_first(**values):
+    """Return a function that replaces values in the first row of a file."""
+
+    def change(data: bytes) -> bytes:
+        first, _, rest = data.partition(b"\n")
+        return json.dumps(json.loads(first) | values).encode() + b"\n" + rest
+
+    return change
+
+
+def changed(file: io.BytesIO, name: str, change) -> io.BytesIO:
+    """Return the export with one file replaced; with the change None, without it."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(result, "w") as out:
+        for item in archive.namelist():
+            data = archive.read(item)
+            if item != name:
+                out.writestr(item, data)
+            elif change is not None:
+                out.writestr(item, change(data))
+    result.seek(0)
+    return result
 
 
 def import_into_new_project(owner, file: io.BytesIO, *members) -> Project:
@@ -321,6 +348,33 @@ class TestExportedData:
         assert "My salary is 93,500 euros." in exported_texts
         assert {line["creator"] for line in lines(file, "sessions")} == {"edgar"}
 
+    def test_an_owner_gets_no_text_that_is_withheld(self, small, owner, editor, remember):
+        private = add_session(small, editor, "About money.", visibility=Visibility.PRIVATE)
+        entry = remember("- The salary is secret", private, state="proposed", note="secret")
+        entry_operations.set_hidden(entry, True, editor)
+        file = written(ExportScope(small, owner))
+        [row] = [row for row in lines(file, "entries") if row["id"] == str(entry.pk)]
+        assert (row["withheld"], row["summary"], row["lines"], row["note"]) == (True, "", [], "")
+        import_into_new_project(owner, file)
+
+    @pytest.mark.parametrize("is_of_owner", [False, True])
+    def test_nothing_of_a_deleted_chat_is_exported(self, small, owner, is_of_owner):
+        delete_session(Session.objects.get(project=small))
+        file = written(ExportScope(small, owner if is_of_owner else None))
+        assert lines(file, "entries") == lines(file, "entry_states") == []
+        assert not import_into_new_project(owner, file).entries.exists()
+
+    def test_a_deleted_message_has_no_tool_calls(self, lived):
+        message = Message.objects.filter(project=lived).exclude(deleted_at=None).first()
+        message.tool_calls = [{"id": "1", "name": "find", "arguments": "secret"}]
+        message.save()
+        [row] = [
+            row
+            for row in lines(written(ExportScope(lived)), "messages")
+            if row["id"] == str(message.pk)
+        ]
+        assert row["tool_calls"] == []
+
     def test_a_deleted_message_is_a_place(self, lived):
         rows = lines(written(ExportScope(lived)), "messages")
         assert [row["text"] for row in rows if row["deleted_at"]] == [""]
@@ -447,24 +501,55 @@ class TestRefusing:
             ),
             ("entries.jsonl", lambda data: data.replace(b'"live"', b'"alive"', 1), "inconsistent"),
             ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
+            ("messages.jsonl", with_first(text=None), "row is not valid"),
+            ("messages.jsonl", with_first(created_at=YEAR_1), "value of created_at"),
+            ("entries.jsonl", with_first(summary=None), "row is not valid"),
+            ("entries.jsonl", with_first(zone="Mars/Base"), "row is not valid"),
+            ("entries.jsonl", with_first(zone="Europe"), "row is not valid"),
+            ("entries.jsonl", with_first(period_key="yesterday"), "row is not valid"),
+            ("entries.jsonl", with_first(losses=[{"kind": "more"}]), "row is not valid"),
+            ("facts.jsonl", with_first(subject=None), "row is not valid"),
+            ("facts.jsonl", with_first(valid_from=YEAR_1), "value of valid_from"),
+            ("facts.jsonl", with_first(confidence=float("nan")), "value of confidence"),
             ("messages.jsonl", with_itself_as_parent, "not above its child"),
             ("entries.jsonl", with_itself_as_parent, "not above its child"),
         ],
     )
     def test_a_damaged_archive_is_refused_whole(self, small, owner, name, change, reason):
-        damaged = io.BytesIO()
-        with (
-            zipfile.ZipFile(written(ExportScope(small))) as archive,
-            zipfile.ZipFile(damaged, "w") as out,
-        ):
-            for item in archive.namelist():
-                data = archive.read(item)
-                out.writestr(item, change(data) if item == name else data)
+        member = small.memberships.select_related("project", "user").get()
+        facts.create_fact(member, Statement("Ann", "owns", "billing", AT))
+        damaged = changed(written(ExportScope(small)), name, change)
         new_project = create_project(owner, name="Anew")
         with pytest.raises(ImportRejectedError, match=reason):
             import_file(new_project, owner, "p.zip", damaged)
         assert not new_project.sessions.exists()
         assert not new_project.entries.exists()
+
+    @pytest.mark.parametrize(
+        "receipt",
+        [
+            {"sections": 1},
+            {"sections": [1]},
+            {"sections": [{"items": []}]},
+            {"sections": [{"name": "bank", "tokens": 1, "items": [{"id": "x"}]}]},
+        ],
+    )
+    def test_a_malformed_receipt_is_left_out(self, small, owner, receipt):
+        file = changed(written(ExportScope(small)), "messages.jsonl", with_first(receipt=receipt))
+        project = import_into_new_project(owner, file)
+        messages = Message.objects.filter(project=project)
+        assert [message.receipt for message in messages] == [{}] * len(MESSAGES)
+
+    def test_a_file_without_bytes_is_left_out_and_reported(self, small, owner, client):
+        add_text(small, owner)
+        revision = FileRevision.objects.get(project=small)
+        file = changed(written(ExportScope(small)), f"files/{revision.pk}", None)
+        project = create_project(owner, name="Anew")
+        result = import_file(project, owner, "p.zip", file)
+        assert result.errors == ["Version 1 of a file: it is not in the export."]
+        assert not File.objects.filter(project=project).exists()
+        client.force_login(owner)
+        assert client.get(f"/projects/{project.slug}/files/").status_code == 200
 
     def test_no_line_reaches_a_row_of_another_project(self, small, owner):
         other = add_session(create_project(owner, name="Other"), owner, "Elsewhere.")

@@ -31,6 +31,7 @@ from memory.models import (
 from memory.models.activity import record_activity, record_entry_activity
 from memory.models.cursors import mark_layers_changed
 from projects.core.errors import InvalidInputError
+from projects.core.text import storable
 from projects.models import Project, delete_rows
 
 # The maximum share of the bank's budget for pinned entries (docs/memory.md, "Filling the budget").
@@ -51,9 +52,11 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
 
     The new text of a digest is also saved as its note. The note is one of the sources of the
     digest, so that a rewrite does not lose the edit. The digest above is scheduled for a rewrite.
-    Raises InvalidInputError if the text is withheld, or if the entry is pinned and the new text is
-    too long.
+    Raises InvalidInputError if the text is withheld, or if the new text is empty or too long.
     """
+    summary = storable(summary)
+    if not summary.strip():
+        raise InvalidInputError(_("Enter some text."), field="summary")
     if entry.pinned:
         _lock_pins(entry.project_id)
     entry = _locked(entry)
@@ -62,6 +65,10 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
         raise InvalidInputError(message, field="summary")
     if summary == entry.summary:
         return entry
+    # A longer text of a model can be shortened step by step.
+    if len(summary) > max(MAX_SUMMARY_CHARS, len(entry.summary)):
+        message = _("This text can have at most %(most)s characters.")
+        raise InvalidInputError(message % {"most": MAX_SUMMARY_CHARS}, field="summary")
     new = lines.edited(entry.read_lines(), summary, entry.day)
     entry_text.replace_text(entry, new, by.get_username(), timezone.now(), summary)
     changed = [*entry_text.TEXT_FIELDS]

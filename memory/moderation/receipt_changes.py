@@ -19,6 +19,7 @@ from memory.moderation.actions import (
 )
 from memory.permissions import entries_for
 from projects.core.errors import InvalidInputError, NotFoundError
+from projects.core.text import storable
 from projects.models import Membership
 
 
@@ -59,7 +60,7 @@ def apply_change(member: Membership, key: str, change: ReceiptChange) -> str:
     if change.action not in ReceiptAction.values:
         raise InvalidInputError(_("This action does not exist."))
     kind, _colon, pk = key.partition(":")
-    text = " ".join(change.text.split())
+    text = " ".join(storable(change.text).split())
     if change.action == ReceiptAction.CORRECT and not text:
         raise InvalidInputError(_("Enter the right version."), field="text")
     change = replace(change, text="" if change.action == ReceiptAction.WRONG else text)

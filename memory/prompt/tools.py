@@ -5,7 +5,8 @@ prompt.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, time, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, time, timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -239,4 +240,8 @@ def _parse_day(turn: Turn, text: str, name: str, days: int) -> datetime | None:
         moment = None
     if moment is None:
         raise InvalidInputError(f"{name}: enter a day such as 2026-03-31, or an ISO 8601 time.")
-    return moment.replace(tzinfo=turn.project.zone) if is_naive(moment) else moment
+    moment = moment.replace(tzinfo=turn.project.zone) if is_naive(moment) else moment
+    with suppress(OverflowError):
+        # PostgreSQL rejects offsets of more than sixteen hours.
+        moment = moment.astimezone(UTC)
+    return moment

@@ -232,6 +232,7 @@ def test_wrong_arguments_are_explained_to_the_model(asking, scripted, name, argu
         {"query": "pond", "since": "0001-01-01", "until": "2026-03-01"},
         {"query": "pond", "since": "0001-01-01T00:00+14:00"},
         {"query": "pond", "since": "2026-03-01T09:00", "author": "EDGAR"},
+        {"query": "pond", "since": "2026-03-01T09:00+23:00"},
     ],
 )
 def test_unusual_arguments_find_it(asking, add_chat, scripted, arguments):

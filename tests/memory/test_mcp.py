@@ -291,6 +291,26 @@ def test_an_invalid_call_is_refused_in_words(call, owner, project, tool, argumen
     assert not Message.objects.exists()
 
 
+def test_a_time_with_any_offset_is_accepted(call, owner, project):
+    assert call(owner, "search_memories", query="x", valid_at="2026-03-01T00:00+23:00") == {
+        "results": []
+    }
+    refusal = call(owner, "search_memories", query="x", valid_at="0001-01-01T00:00+14:00")
+    assert "between the years 1 and 9999" in refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("\x00", "Enter some text."), ("x" * 6_000, "at most 5000 characters")]
+)
+def test_a_summary_gets_no_empty_or_endless_text(call, owner, summary, text, expected):
+    assert expected in call(owner, "update_memory", memory_id=str(summary.pk), text=text)
+
+
+def test_nul_characters_are_left_out_of_a_summary(call, owner, summary):
+    changed = call(owner, "update_memory", memory_id=str(summary.pk), text="- Tide\x00s.")
+    assert changed["text"] == "- Tides."
+
+
 def test_nul_characters_are_left_out(call, owner):
     assert call(owner, "add_memory", text="Tide\x00s")["text"] == "Tides"
     [latest] = call(owner, "search_memories", query="\x00")["results"]

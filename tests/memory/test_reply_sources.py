@@ -277,6 +277,12 @@ def test_a_line_is_corrected_and_the_others_stay(change, two_lines):
     ]
 
 
+def test_nul_characters_are_left_out(change, two_lines):
+    assert change(act="correct", text="Carla\0 pays.").status_code == 200
+    two_lines.refresh_from_db()
+    assert two_lines.read_lines()[1].text == "Carla pays."
+
+
 def test_an_outdated_line_is_taken_out_of_the_memory(change, two_lines):
     assert change(act="outdated").status_code == 200
     two_lines.refresh_from_db()
@@ -299,6 +305,8 @@ def test_without_a_script_the_page_returns_to_the_sources(change, client, two_li
     "fields",
     [
         {"act": "correct", "text": " "},
+        {"act": "correct", "text": "\0"},
+        {"act": "correct", "text": "x" * 6_000},
         {"act": "destroy", "text": "x"},
         {"act": "correct", "text": "x", "line": "1"},
         {"act": "correct", "text": "x", "line": "x"},

@@ -1,16 +1,26 @@
 """Arguments and results of the MCP tools."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from chat.conversations.messages import MAX_MESSAGE_CHARS
 from memory.recall.speakers import MAX_NAME_CHARS
 
 MAX_QUERY_CHARS = 2_000
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return `moment` in UTC, because PostgreSQL rejects offsets of more than sixteen hours."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("give a moment between the years 1 and 9999") from error
+
+
 Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS, description="Empty: the most recent.")]
 Question = Annotated[
     str, Field(max_length=MAX_QUERY_CHARS, description="The message that will be answered.")
@@ -20,7 +30,8 @@ Speaker = Annotated[
     Field(max_length=MAX_NAME_CHARS, description="A username or a speaker's name. Default: all."),
 ]
 ValidAt = Annotated[
-    AwareDatetime | None, Field(description="Facts valid at this time. Default: now.")
+    Annotated[AwareDatetime, AfterValidator(in_utc)] | None,
+    Field(description="Facts valid at this time. Default: now."),
 ]
 ResultLimit = Annotated[int, Field(ge=1, le=50)]
 PageNumber = Annotated[int, Field(ge=1, le=1_000)]

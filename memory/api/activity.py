@@ -98,10 +98,13 @@ class ActivityBaseView(MembershipMixin, generics.GenericAPIView):
     serializer_class = ActivitySerializer
 
     def get_queryset(self) -> QuerySet[Activity]:
-        private = Session.objects.filter(pk=OuterRef("session_id"), visibility=Visibility.PRIVATE)
+        private = Session.objects.filter(visibility=Visibility.PRIVATE)
         private = private.exclude(creator=self.request.user)
+        named = private.filter(pk=OuterRef("session_id"))
+        of_message = private.filter(messages=OuterRef("message_id"))
         acts = Activity.objects.filter(project=self.membership.project_id)
-        return acts.select_related("by", "whom").annotate(is_private=Exists(private))
+        acts = acts.annotate(is_private=Exists(named) | Exists(of_message))
+        return acts.select_related("by", "whom")
 
 
 class ActivityListView(ActivityBaseView, generics.ListAPIView):

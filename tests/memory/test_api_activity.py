@@ -103,6 +103,15 @@ def test_only_the_creator_sees_which_private_chat_it_was(api, owner, editor, pro
     assert len(api(editor).get(URL, {"session": chat.pk}).json()["results"]) == 1
 
 
+def test_a_message_of_a_private_chat_is_not_named(api, owner, editor, project, chat):
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    message = chat.messages.first()
+    record_activity(project.pk, ActivityVerb.FORGOTTEN, message_id=message.pk)
+    [mine] = api(editor).get(URL).json()["results"]
+    [theirs] = api(owner).get(URL).json()["results"]
+    assert (mine["message"], theirs["message"]) == (str(message.pk), None)
+
+
 def test_viewers_read_it_and_it_is_not_written(api, viewer, project):
     client = api(viewer)
     assert client.get(URL).status_code == 200

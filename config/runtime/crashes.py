@@ -103,7 +103,13 @@ def count_crashes() -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Another process may have counted this file since it was listed.
             if os.fstat(file.fileno()).st_nlink and (text := file.read()):
-                record_crash(**json.loads(text))
+                try:
+                    task = json.loads(text)
+                except ValueError:
+                    # A full disk or a power failure left an incomplete file.
+                    log.warning("running_file_damaged")
+                else:
+                    record_crash(**task)
             path.unlink()
 
 

@@ -69,6 +69,13 @@ def test_a_task_that_a_shutdown_ended_is_not_to_blame():
     assert not CrashedTask.objects.exists()
 
 
+@pytest.mark.parametrize("content", [b'{"name": "memory.ta', b"\0" * 60])
+def test_an_incomplete_file_is_removed_and_stops_no_task(data_dir, content):
+    (crashes.folder() / "1-2-x.json").write_bytes(content)
+    assert not crashes.is_set_aside(NAME, [ID], {})
+    assert list((data_dir / "running").iterdir()) == []
+
+
 def test_a_task_that_runs_or_ended_is_not_counted(data_dir):
     with crashes.running(NAME, [ID], {}):
         crashes.count_crashes()

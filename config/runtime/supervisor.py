@@ -167,7 +167,11 @@ class Child:
         code = self.exit_code or 0
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
-        lines = self.log.read_text(errors="replace").split("\n") if self.log else []
+        lines: list[str] = []
+        if self.log:
+            # Somebody may have deleted it.
+            with suppress(OSError):
+                lines = self.log.read_text(errors="replace").split("\n")
         last_line = next((f" ({line.strip()})" for line in reversed(lines) if line.strip()), "")
         return f"ended with exit code {code}{last_line}"
 
@@ -334,7 +338,11 @@ class Supervisor:
 
 
 def rotate(log: Path) -> None:
-    """Copy a log that is too long to `<log>.1` and truncate it. Processes append to the log."""
-    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
-        shutil.copyfile(log, log.with_name(log.name + ".1"))
-        os.truncate(log, 0)
+    """Copy a log that is too long to `<log>.1` and truncate it. Processes append to the log.
+
+    If the disk is full, the log stays as it is, because the processes must be kept alive.
+    """
+    with suppress(OSError):
+        if log.stat().st_size > MAX_LOG_BYTES:
+            shutil.copyfile(log, log.with_name(log.name + ".1"))
+            os.truncate(log, 0)

@@ -1,6 +1,7 @@
 """The supervisor, with real processes. It runs in a process of its own: it takes signals, adopts
 orphans and reaps them."""
 
+import errno
 import json
 import os
 import signal
@@ -208,3 +209,21 @@ def test_a_log_over_the_limit_is_moved_aside(tmp_path, monkeypatch):
         writer.write(b"more")
     assert log.read_bytes() == b"more"
     assert (tmp_path / "web.log.1").read_bytes() == b"twelve bytes"
+
+
+def test_a_full_disk_does_not_stop_the_supervisor(tmp_path, monkeypatch):
+    def fail(*paths):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(supervisor, "MAX_LOG_BYTES", 10)
+    monkeypatch.setattr(supervisor.shutil, "copyfile", fail)
+    log = tmp_path / "web.log"
+    log.write_bytes(b"twelve bytes")
+    supervisor.rotate(log)
+    assert log.read_bytes() == b"twelve bytes"
+
+
+def test_the_cause_is_known_without_a_log(tmp_path):
+    child = supervisor.Child("web", print, log=tmp_path / "web.log")
+    child.exit_code = 3
+    assert child.cause() == "ended with exit code 3"

@@ -11,6 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from config.management.commands.up import Command
+from config.postgres import server
+from config.postgres.server import EmbeddedPostgresError
 from tests.server import ROOT, reserved_port
 
 pytestmark = pytest.mark.process
@@ -143,3 +146,16 @@ with temporary_data_dir() as folder:
     assert result.returncode == 130
     assert result.stderr == ""
     assert not Path(result.stdout.strip()).exists()
+
+
+@pytest.mark.parametrize("error", [OSError("No space left"), EmbeddedPostgresError("It ended")])
+def test_a_database_that_does_not_start_is_tried_again(settings, monkeypatch, capsys, error):
+    def fail(data_dir):
+        raise error
+
+    monkeypatch.setattr(server, "is_running", lambda data_dir: False)
+    monkeypatch.setattr(server, "start", fail)
+    monkeypatch.setattr("config.management.commands.up.DATABASE_RETRY_S", 0)
+    settings.EMBEDDED_POSTGRES = True
+    Command().keep_database_up()
+    assert f"{error}; trying again" in capsys.readouterr().out

@@ -144,7 +144,8 @@ class Command(BaseCommand):
         self.print_line("PostgreSQL ended; restarting")
         try:
             server.start(settings.DATA_DIR)
-        except server.EmbeddedPostgresError as error:
+        except (server.EmbeddedPostgresError, OSError) as error:
+            # OSError: the disk is full, for example.
             self.print_line(f"{error}; trying again in {DATABASE_RETRY_S:.0f} s")
             time.sleep(DATABASE_RETRY_S)
 

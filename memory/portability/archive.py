@@ -34,7 +34,7 @@ def members_of(archive: ZipFile) -> tuple[str, dict[str, str]]:
     project, members = manifest.get("project"), manifest.get("members")
     name = project.get("name") if isinstance(project, dict) else None
     rows = [row for row in members if isinstance(row, dict)] if isinstance(members, list) else []
-    roles = {str(row.get("username")): str(row.get("role")) for row in rows}
+    roles = {storable(str(row.get("username"))): str(row.get("role")) for row in rows}
     known = {username: role for username, role in roles.items() if role in MemberRole.values}
     return storable(str(name or "Imported project"))[:MAX_NAME_CHARS], known
 

@@ -648,6 +648,17 @@ class TestDoors:
         with pytest.raises(CommandError, match="at most 120 characters"):
             call_command("import_project", path, owner="olive", name="a" * 121)
 
+    def test_a_malformed_username_of_a_member_is_no_member(self, small, owner, tmp_path):
+        file = changed(
+            written(ExportScope(small)),
+            "manifest.json",
+            lambda data: data.replace(b'"olive"', b'"oli\\u0000ve"'),
+        )
+        path = tmp_path / "billing.zip"
+        path.write_bytes(file.getvalue())
+        call_command("import_project", path, owner="olive", name="Anew", members=True)
+        assert Project.objects.get(name="Anew").memberships.count() == 1
+
     def test_the_command_says_what_is_wrong(self, tmp_path, owner):
         path = tmp_path / "x.zip"
         path.write_bytes(b"nothing")

@@ -76,12 +76,13 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
         yield archive
 
 
-def open_member(archive: ZipFile, name: str) -> BinaryIO:
+def open_member(archive: ZipFile, name: str | ZipInfo) -> BinaryIO:
     """Open the file `name` of `archive`. Raises `KeyError` if it does not exist.
 
     Opening and reading can raise `ImportRejectedError`.
     """
-    return cast(BinaryIO, _Member(archive, archive.getinfo(name)))
+    info = name if isinstance(name, ZipInfo) else archive.getinfo(name)
+    return cast(BinaryIO, _Member(archive, info))
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:

@@ -65,6 +65,17 @@ def test_a_locked_book_is_refused_by_name_of_the_reason(api, project, owner):
     assert "protected by a password" in response.json()["file"][0]
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_files_of_the_same_name_in_an_archive_are_versions(api, project, owner):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("notes.txt", "The first text.")
+        packed.writestr("notes.txt", "A second, longer text.")
+    assert upload(api(owner), "docs.zip", archive.getvalue()).status_code == 201
+    sizes = FileRevision.objects.filter(project=project).order_by("number").values_list("size")
+    assert [*sizes] == [(15,), (22,)]
+
+
 def test_an_archive_is_added_file_by_file(api, project, owner):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as packed:

@@ -65,7 +65,8 @@ def expand_archive(path: Path) -> Iterator[tuple[str, Path]]:
         for info in files:
             unpacked = Path(folder) / "file"
             with unpacked.open("wb") as target:
-                shutil.copyfileobj(open_member(archive, info.filename), target)
+                # By its entry, because several files may have the same name.
+                shutil.copyfileobj(open_member(archive, info), target)
             yield info.filename, unpacked
 
 

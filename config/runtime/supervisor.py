@@ -233,7 +233,7 @@ class Supervisor:
             if child.start_at is None and child.pid is not None and not child.is_alive():
                 self.handle_exit(child)
             if child.start_at is not None and child.start_at <= time.monotonic():
-                child.start()
+                self._restart(child)
         self._reap_orphans()
         if time.monotonic() - self._logs_checked_at > LOG_CHECK_INTERVAL_S:
             self._logs_checked_at = time.monotonic()
@@ -248,6 +248,17 @@ class Supervisor:
             if child.watch and child.start_at is None
         ]
         self._sleep(max(0.0, min([now + seconds, *starts, *deadlines]) - now))
+
+    def _restart(self, child: Child) -> None:
+        try:
+            child.start()
+        except OSError as error:
+            # There is no memory for a fork, for example. The other children must be kept alive.
+            child.start_at = time.monotonic() + MAX_RESTART_DELAY_S
+            self._report(
+                f"{child.name} cannot be started ({error.strerror});"
+                f" trying again in {MAX_RESTART_DELAY_S:.0f} s"
+            )
 
     def _sleep(self, seconds: float) -> None:
         """Wait for a signal or a connection. Start the child for which the connection is."""

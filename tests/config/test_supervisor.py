@@ -227,3 +227,15 @@ def test_the_cause_is_known_without_a_log(tmp_path):
     child = supervisor.Child("web", print, log=tmp_path / "web.log")
     child.exit_code = 3
     assert child.cause() == "ended with exit code 3"
+
+
+def test_a_child_that_cannot_be_forked_is_tried_again(monkeypatch):
+    def fail():
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    printed: list[str] = []
+    child = supervisor.Child("web", print)
+    monkeypatch.setattr(supervisor.os, "fork", fail)
+    supervisor.Supervisor([child], printed.append).tick(0)
+    assert printed == ["web cannot be started (Cannot allocate memory); trying again in 30 s"]
+    assert child.start_at is not None and child.start_at > time.monotonic() + 20

@@ -34,6 +34,7 @@ _MAPPING = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"mapping"\s*:\s*\{', re.DOTALL
 # A reference, which ChatGPT shows as a link: text between characters of the private use area.
 _REFERENCE = re.compile("\ue200[^\ue200\ue201]*\ue201")
 SHOWN = ("text", "multimodal_text")
+MAX_REFERENCES_CHARS = 500_000
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -150,8 +151,19 @@ def _note(description: str) -> str:
 
 
 def _without_references(text: str, metadata: JSONObject) -> str:
+    """Replace references by the text that ChatGPT shows. All replacements together have at most
+    MAX_REFERENCES_CHARS, because a small file could make the text grow without limit.
+    """
+    shown: dict[str, str] = {}
     for reference in get_objects(metadata, "content_references"):
-        mark = get_text(reference, "matched_text")
-        if mark.startswith("\ue200"):
-            text = text.replace(mark, get_text(reference, "alt"))
-    return _REFERENCE.sub("", text)
+        shown.setdefault(get_text(reference, "matched_text"), get_text(reference, "alt"))
+    room = MAX_REFERENCES_CHARS
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal room
+        alt = shown.get(match[0], "")
+        room -= len(alt)
+        return alt if room >= 0 else ""
+
+    # Replacements may contain references, which are left out.
+    return _REFERENCE.sub("", _REFERENCE.sub(replace, text))

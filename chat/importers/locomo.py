@@ -69,17 +69,19 @@ def _numbers(conversation: Conversation) -> list[int]:
 
 def _turns(conversation: Conversation, number: int, result: ImportResult) -> list[ImportedMessage]:
     """Return the messages of session `number`. Errors of damaged turns are added to `result`."""
+    value = conversation[f"session_{number}"]
+    turns = value if isinstance(value, list) else [value]
     try:
         # Such as "1:56 pm on 8 May, 2023".
         text = str(conversation.get(f"session_{number}_date_time"))
         start = datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-    except ValueError:
+        times = [start + index * TURN_INTERVAL for index in range(len(turns))]
+    except (ValueError, OverflowError):
         result.errors.append(f"Session {number}: its date and time cannot be read.")
         return []
     messages: dict[str, ImportedMessage] = {}
-    turns = conversation[f"session_{number}"]
-    for index, turn in enumerate(turns if isinstance(turns, list) else [turns]):
-        message = _message(turn, start + index * TURN_INTERVAL)
+    for index, (turn, at) in enumerate(zip(turns, times, strict=True)):
+        message = _message(turn, at)
         if message is None:
             result.errors.append(f"Session {number}, turn {index + 1}: it is not a turn.")
         elif message.key in messages:

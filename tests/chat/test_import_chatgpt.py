@@ -282,3 +282,20 @@ def test_the_format_is_recognised_by_its_content():
     assert chatgpt.recognises("anything", file_of(BRANCHES).read()[:600])
     assert chatgpt.recognises("anything", json.dumps(BRANCHES, indent=2).encode())
     assert not chatgpt.recognises("conversations.json", b'[{"chat_messages": []}]')
+
+
+def test_references_do_not_make_a_text_grow_without_limit():
+    mark = "\ue200a\ue201"
+    references = [{"matched_text": mark, "alt": mark * 2}] * 20
+    text = chatgpt_message(
+        "assistant", f"In {mark} it rains.", metadata={"content_references": references}
+    )
+    [session], _ = read(conversation({"a": node(None, text)}, "a"))
+    assert session.messages[0].text == "In  it rains."
+    text = chatgpt_message(
+        "assistant",
+        mark * 1_000,
+        metadata={"content_references": [{"matched_text": mark, "alt": "x" * 10_000}]},
+    )
+    [session], _ = read(conversation({"a": node(None, text)}, "a"))
+    assert session.messages[0].text == "x" * 500_000

@@ -139,3 +139,14 @@ def test_invalid_json_is_refused():
 def test_the_format_is_recognised_by_its_content(talk):
     assert locomo.recognises("anything", json.dumps(talk).encode()[:300])
     assert not locomo.recognises("26.json", b'{"session_1": "no"}')
+
+
+def test_a_session_at_the_end_of_the_calendar_costs_only_itself(talk):
+    talk["session_1_date_time"] = "11:59 pm on 31 December, 9999"
+    talk["session_1"] *= 2
+    sessions, result = read(talk)
+    assert [session.title for session in sessions] == [
+        "Ann and Bob, session 2",
+        "Ann and Bob, session 10",
+    ]
+    assert result.errors == ["Session 1: its date and time cannot be read."]

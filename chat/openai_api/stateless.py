@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 
+from chat.conversations.generation import INTERNAL_ERROR
 from chat.conversations.lookups import Answer, LookupsChanged
 from chat.models import CallKind, Session, Visibility
 from chat.openai_api.transcript import LoadedImages, TranscriptMessage, draft_message, prompt_images
@@ -61,6 +62,10 @@ async def stream_answer(
         # Do not log the provider's own text, because it may quote the prompt.
         log.warning("answer_failed project=%s reason=%s", turn.project.pk, error.message)
         yield Failed(error)
+    except Exception as error:
+        # Without this event, the client would get an empty answer. The error may quote the prompt.
+        log.error("answer_failed project=%s error=%s", turn.project.pk, type(error).__name__)
+        yield Failed(ProviderError(INTERNAL_ERROR, status=500, code="internal_error"))
     finally:
         if account.calls:
             await asyncio.shield(in_thread(account.settle))

@@ -42,6 +42,9 @@ SUMS_CACHE = timedelta(hours=1)
 MAX_CACHED_SUMS = 10_000
 # The minimum number of tokens for an answer. If fewer are left, the call is refused.
 MIN_OUTPUT_TOKENS = 200
+# The maximum reservation for an answer. Clients may request any number, which the columns of a call
+# could not store.
+MAX_OUTPUT_TOKENS = 10**8
 # The share of a limit from which users are warned.
 WARNING_SHARE = Decimal("0.8")
 # The wait, in seconds, if replies in progress have reserved the rest of a limit. They may end soon.
@@ -305,7 +308,7 @@ def reserve(
         # by later statements, which see what earlier holders of the lock have committed.
         rows = SpendingLimit.objects.select_for_update(no_key=True, of=("self",))
         locked = rows.filter(pk__in=[limit.pk for limit in limits]).order_by("pk")
-        output = max_output
+        output = max_output = min(max_output, MAX_OUTPUT_TOKENS)
         for limit in locked.select_related("project"):
             for budget in budgets(limit, payer):
                 output = min(output, _fitting_output(budget, call.model, input_tokens, max_output))

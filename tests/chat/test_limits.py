@@ -355,3 +355,23 @@ def test_over_a_limit_the_second_model_is_not_tried(session, owner, scripted, se
     _message, reply = ask(session, "Count.", owner)
     assert isinstance(say(reply, Payer(owner.pk))[-1].error, SpendingLimitError)
     assert scripted.requests == [] and not Call.objects.exists()
+
+
+def test_a_huge_maximum_can_be_reserved(session, owner, scripted):
+    SpendingLimit.objects.create(project=session.project, dollars_per_day=Decimal("0.5"))
+    _message, reply = ask(session, "Count.", owner)
+    events = say(reply, Payer(owner.pk), ReplyOptions(settings={"max_tokens": 10**12}))
+    assert not isinstance(events[-1], Failed)
+    assert Call.objects.get().reserved_tokens >= limits.MAX_OUTPUT_TOKENS
+
+
+def test_an_unexpected_error_is_no_empty_answer(api, owner, project, scripted, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError
+
+    monkeypatch.setattr("chat.conversations.lookups.builder.build", fail)
+    body = {"model": project.slug, "messages": [{"role": "user", "content": "Hello"}]}
+    for options in ({}, {"stream": True}):
+        response = api(owner).post("/v1/chat/completions", body | options, format="json")
+        assert response.status_code == 500
+        assert response.json()["error"]["code"] == "internal_error"

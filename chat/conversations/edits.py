@@ -9,6 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -177,6 +178,9 @@ def clear(session: Session) -> int:
         if any(not message.is_final for message in messages):
             raise ConflictError(_("The assistant is still replying. Stop the reply first."))
         now = timezone.now()
+        # Hidden messages are deleted already. From now on, `show` does not undo this.
+        hidden = locked.messages.exclude(hidden_at=None)
+        hidden.update(hidden_at=None, version=F("version") + 1)
         for message in messages:
             message.deleted_at, message.version = now, message.version + 1
         Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)

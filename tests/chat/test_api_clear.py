@@ -2,8 +2,10 @@
 
 import pytest
 
+from chat.conversations import edits
 from chat.conversations.messages import begin_reply, post_message
 from chat.models import Session
+from projects.core.errors import ConflictError
 
 pytestmark = pytest.mark.django_db
 
@@ -64,3 +66,11 @@ def test_an_owner_does_and_others_do_not(api, owner, viewer, stranger, person, s
 def test_another_editor_does_not(api, owner, editor, session, question):
     Session.objects.update(creator=owner)
     assert api(editor).post(url(session)).status_code == 404
+
+
+def test_a_hidden_message_is_deleted_too(api, editor, session, question, fresh):
+    edits.hide(question)
+    assert api(editor).post(url(session)).status_code == 200
+    with pytest.raises(ConflictError):
+        edits.show(question)
+    assert fresh(question).deleted_at is not None

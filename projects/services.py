@@ -6,7 +6,7 @@ import time
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
 from django.utils.crypto import get_random_string
@@ -42,6 +42,12 @@ class LastOwnerError(InvalidInputError):
     default_message = _("A project needs at least one owner.")
 
 
+class SlugTakenError(InvalidInputError):
+    """A concurrent request has created a project with this slug."""
+
+    default_message = "This slug is not available."
+
+
 def unused_slug(name: str) -> str:
     """Return an unused slug that is generated from `name`.
 
@@ -56,11 +62,30 @@ def unused_slug(name: str) -> str:
 
 @transaction.atomic
 def create_project(owner, **fields) -> Project:
-    """Create a project of `owner`. `fields` are fields of the model; the slug is optional."""
-    fields["slug"] = fields.get("slug") or unused_slug(fields["name"])
-    project = Project.objects.create(**fields)
+    """Create a project of `owner`. `fields` are fields of the model; the slug is optional.
+
+    Raises `SlugTakenError`.
+    """
+    slug = fields.pop("slug", "")
+    project = _insert_project(slug or unused_slug(fields["name"]), fields)
+    if project is None and not slug:
+        # A concurrent request, such as a second click, has just taken the slug.
+        project = _insert_project(unused_slug(fields["name"]), fields)
+    if project is None:
+        raise SlugTakenError(field="slug")
     Membership.objects.create(project=project, user=owner, role=MemberRole.OWNER)
     return project
+
+
+def _insert_project(slug: str, fields: dict[str, Any]) -> Project | None:
+    """Return the new project, or None if a project has this slug."""
+    try:
+        with transaction.atomic():
+            return Project.objects.create(slug=slug, **fields)
+    except IntegrityError:
+        if Project.objects.filter(slug=slug).exists():
+            return None
+        raise
 
 
 @transaction.atomic

@@ -3,6 +3,7 @@
 import pytest
 
 from memory.layers import ladder
+from projects import services
 from projects.models import Membership, Project
 from projects.services import create_project
 
@@ -55,6 +56,14 @@ def test_listing_takes_the_same_queries_for_many(api, owner, django_assert_num_q
         create_project(owner, name=f"Project {number}")
     with django_assert_num_queries(2):
         assert len(client.get(URL).json()["results"]) == 20
+
+
+def test_requests_at_once_for_one_name_get_projects_of_their_own(owner, project, monkeypatch):
+    slugs = iter(["billing", "billing-2"])
+    monkeypatch.setattr(services, "unused_slug", lambda name: next(slugs))
+    assert create_project(owner, name="Billing").slug == "billing-2"
+    with pytest.raises(services.SlugTakenError):
+        create_project(owner, name="Billing", slug="billing")
 
 
 def test_the_creator_of_a_project_owns_it(api, stranger):

@@ -114,7 +114,8 @@ def _parse(template: str) -> nodes.Template:
         tree = _environment.parse(template)
     except TemplateSyntaxError as error:
         raise PersonaTemplateError(_sentence(error.message), error.lineno) from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, SyntaxError, RecursionError) as error:
+        # Jinja passes numbers with digits of other scripts to Python's parser.
         raise PersonaTemplateError(_sentence("")) from error
     _check_nodes(tree)
     return tree

@@ -158,7 +158,8 @@ def organise(request: HttpRequest, slug: str, pk) -> HttpResponse:
     )
     back = request.POST.get("back") or request.headers.get("referer", "")
     is_ours = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
-    if not is_ours or "/keep/" in back:
+    # `redirect` would treat a text without a slash as the name of a view.
+    if not is_ours or "/" not in back or "/keep/" in back:
         back = resolve_url("project", slug)
     if form.is_bound and form.is_valid():
         update_session(chat_session, by=request.user, **form.changes())

@@ -91,3 +91,7 @@ def test_deleted_messages_are_not_shown(client, chat, link, viewer):
     edits.delete(chat.messages.get(seq=1))
     client.force_login(viewer)
     assert "What do we pay?" not in client.get(link).content.decode()
+
+
+def test_a_key_with_a_nul_is_not_found(client, editor):
+    assert status(client, editor, "/projects/billing/shared/%00/") == 404

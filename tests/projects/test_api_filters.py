@@ -1,5 +1,6 @@
 """Lists are narrowed and put in order; what makes no sense is refused by the parameter's name."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -136,3 +137,9 @@ def test_a_list_takes_the_same_queries_however_it_is_asked(
     query = {"ordering": "-last_activity_at", "remembered": "true", "since": "2026-01-01T00:00Z"}
     with django_assert_num_queries(3):
         assert len(titles(client, **query)) == 3
+
+
+def test_a_cursor_with_an_impossible_offset_is_not_found(client, sessions):
+    cursor = b64encode(b"p=2020-01-01T00%3A00%3A00%2B23%3A59").decode()
+    query = {"ordering": "-last_activity_at", "cursor": cursor}
+    assert client.get(f"{PROJECT}sessions/", query).status_code == 404

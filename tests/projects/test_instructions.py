@@ -55,3 +55,9 @@ def test_it_can_do_nothing_else(template):
     with pytest.raises(PersonaTemplateError):
         check(template)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("number", ["1.٣", "1e٣"])
+def test_a_number_in_other_digits_is_a_mistake(number):
+    with pytest.raises(PersonaTemplateError):
+        check(f"{{{{ {number} }}}}")

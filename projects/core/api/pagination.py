@@ -1,6 +1,7 @@
 """Cursor pagination: responses have {"next", "previous", "results"}."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -62,7 +63,10 @@ class NewestFirstPagination(CursorPagination):
         cursor = super().decode_cursor(request)
         if cursor is not None and cursor.position is not None:
             try:
-                self.position(cursor.position)
+                position = self.position(cursor.position)
             except ValueError as error:
                 raise NotFound(self.invalid_cursor_message) from error
+            # Times in cursors are in UTC. PostgreSQL does not accept all offsets.
+            if isinstance(position, datetime) and position.utcoffset():
+                raise NotFound(self.invalid_cursor_message)
         return cursor

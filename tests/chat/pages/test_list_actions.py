@@ -33,7 +33,9 @@ def test_an_archived_chat_is_brought_back(client, owner, session, url):
     assert Session.objects.get().archived_at is None
 
 
-@pytest.mark.parametrize("back", ["https://evil.example/", "//evil.example", "javascript:1", ""])
+@pytest.mark.parametrize(
+    "back", ["https://evil.example/", "//evil.example", "javascript:1", "x", ""]
+)
 def test_it_leads_back_to_pages_of_ours_alone(client, owner, session, url, back):
     client.force_login(owner)
     answer = client.post(f"{url}keep/", {"pinned": "true", "back": back})

@@ -113,15 +113,16 @@ class MessageForm(forms.Form):
         Raises ImageRejectedError if an image cannot be used; nothing is posted then.
         """
         data = self.cleaned_data
+        uploads = data["attachments"]
+        attachments.check_uploads(chat_session, uploads, user, len(data["images"]))
         descriptions = chain(data["descriptions"], repeat(""))
-        for pk, description in zip(data["attachments"], descriptions, strict=False):
+        for pk, description in zip(uploads, descriptions, strict=False):
             attachments.set_description(pk, user, description)
         stored = [
             attachments.store_image(chat_session, user, name, image, description).pk
             for (name, image), description in zip(data["images"], descriptions, strict=False)
         ]
-        uploads = [*data["attachments"], *stored]
-        return messages.ask(chat_session, data["content"], user, attachments=uploads)
+        return messages.ask(chat_session, data["content"], user, attachments=[*uploads, *stored])
 
 
 class ChatOptionsForm(forms.Form):

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -124,8 +124,13 @@ def _reasons(detail: object) -> Iterable[str]:
     return [str(item) for item in detail] if isinstance(detail, list) else [str(detail)]
 
 
-def store_images(session: Session, user, items: Iterable[UUID | InlineImage]) -> list[UUID]:
-    """Store the inline images for the next message. Return the ids of all `items`, in order."""
+def store_images(session: Session, user, items: Sequence[UUID | InlineImage]) -> list[UUID]:
+    """Store the inline images for the next message. Return the ids of all `items`, in order.
+
+    Raises `ImageRejectedError` if one of the ids cannot be used; nothing is stored then.
+    """
+    uploads = [item for item in items if isinstance(item, UUID)]
+    attachments.check_uploads(session, uploads, user, len(items) - len(uploads))
     return [
         item
         if isinstance(item, UUID)

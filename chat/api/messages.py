@@ -107,12 +107,13 @@ class MessageListView(generics.ListAPIView):
         session = session_for_posting(request, pk)
         data = validated(NewMessageSerializer, request.data)
         uploads = data.pop("attachments")
-        images = store_images(session, request.user, uploads) if uploads else []
+        if data["reply"]:
+            limits.require_room(session.project, Payer.of(request))
         try:
+            images = store_images(session, request.user, uploads) if uploads else []
             if not data["reply"]:
                 message = _record(session, request.user, images, **data)
                 return answer_without_reply(request, message, known_of_new(message, bool(images)))
-            limits.require_room(session.project, Payer.of(request))
             message, reply = messages.ask(session, data["content"], request.user, images)
         except ImageRejectedError as error:
             raise ValidationError({"attachments": [str(error)]}) from error

@@ -36,6 +36,7 @@ MAX_IMAGES_PER_MESSAGE = 10
 TOO_MANY_IMAGES = format_lazy(
     _("A message can have at most {most} images."), most=MAX_IMAGES_PER_MESSAGE
 )
+MISSING_IMAGE = _("One of the images is missing or was already sent. Attach it again.")
 MAX_NAME_CHARS = 200
 MAX_DESCRIPTION_CHARS = 1_000
 # An upload that is not attached to a message within this time is deleted.
@@ -100,9 +101,22 @@ def set_description(pk: UUID, user, description: str) -> None:
     rows.update(description=_one_line(description)[:MAX_DESCRIPTION_CHARS])
 
 
+def check_uploads(session: Session, ids: Collection[UUID], user, new_images: int) -> None:
+    """Raise the errors of `claim_uploads` for `ids` and `new_images` further images.
+
+    Call this before the further images are stored. If the transaction is rolled back later, their
+    files stay without a row, and nothing removes them.
+    """
+    unique_ids = set(ids)
+    if len(unique_ids) + new_images > MAX_IMAGES_PER_MESSAGE:
+        raise ImageRejectedError(TOO_MANY_IMAGES)
+    uploads = unclaimed_uploads(user).filter(pk__in=unique_ids, session_id=session.pk)
+    if unique_ids and uploads.count() != len(unique_ids):
+        raise ImageRejectedError(MISSING_IMAGE)
+
+
 def claim_uploads(message: Message, ids: Collection[UUID], user) -> None:
     """Attach uploads of `user` to `message`, inside the transaction that posts it.
-
 
     Raises `ImageRejectedError` if one of `ids` is not an unclaimed upload of the user to this
     session, or if there are more than MAX_IMAGES_PER_MESSAGE.
@@ -114,9 +128,7 @@ def claim_uploads(message: Message, ids: Collection[UUID], user) -> None:
         raise ImageRejectedError(TOO_MANY_IMAGES)
     uploads = unclaimed_uploads(user).filter(pk__in=unique_ids, session_id=message.session_id)
     if uploads.update(message=message) != len(unique_ids):
-        raise ImageRejectedError(
-            _("One of the images is missing or was already sent. Attach it again.")
-        )
+        raise ImageRejectedError(MISSING_IMAGE)
 
 
 def unclaimed_uploads(user):

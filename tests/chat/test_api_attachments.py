@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
 from chat.models import Attachment, Message, Session, Visibility
+from projects.models import SpendingLimit
 from tests.chat.pictures import HTML, SVG, gif_of, opened, picture, png_bomb, saved
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -255,3 +256,16 @@ def test_an_image_that_is_not_there_is_404(api, owner, url):
     attachment = Attachment.objects.get()
     attachment.file.storage.delete(attachment.file.name)
     assert api(owner).get(payload["url"]).status_code == 404
+
+
+def test_a_rejected_message_leaves_no_file(api, owner, project, messages, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    body = {"content": "Hi", "attachments": [inline(), str(uuid4())]}
+    answer = api(owner).post(messages, body, format="json", HTTP_IDEMPOTENCY_KEY="k1")
+    assert answer.status_code == 400
+    SpendingLimit.objects.create(project=project, tokens_per_day=0)
+    body["attachments"].pop()
+    answer = api(owner).post(messages, body, format="json", HTTP_IDEMPOTENCY_KEY="k2")
+    assert answer.status_code == 429
+    assert not Attachment.objects.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

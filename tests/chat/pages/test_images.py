@@ -1,6 +1,7 @@
 """Images in the pages of a chat."""
 
 import json
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -98,6 +99,15 @@ def test_too_many_images_are_refused(send, owner, project, session, url):
         assert response.status_code == 400
         assert "at most 10 images" in response.content.decode()
     assert not Attachment.objects.exists()
+
+
+def test_a_chat_that_cannot_begin_leaves_no_file(send, owner, project, settings, tmp_path):
+    settings.MEDIA_ROOT = tmp_path
+    form = {"content": "Look", "images": [file()], "attachments": [str(uuid4())]}
+    response, _ = send(owner, "/projects/billing/chats/", form)
+    assert response.status_code == 400
+    assert not Session.objects.exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_an_image_that_was_sent_is_not_sent_again(client, send, owner, url, scripted):

@@ -275,8 +275,10 @@ class Answer:
 
     def _may_switch(self, error: ProviderError) -> bool:
         second = self.turn.project.fallback_model
+        if not second or second == self.turn.model or not self.turn.project.allows_model(second):
+            return False
         has_begun = self.loop.has_begun or self.loop.fallback is not None
-        return bool(second) and second != self.turn.model and error.is_outage and not has_begun
+        return error.is_outage and not has_begun
 
     def _switch(self, error: ProviderError) -> None:
         """Build the prompt for the second model, which may read less, or no images."""

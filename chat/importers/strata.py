@@ -244,8 +244,8 @@ def _usage(fields: JSONObject) -> dict[str, int | Decimal | None]:
 def _cost(value: object) -> Decimal | None:
     """Return the cost in US dollars; None if it is not a number or implausibly large."""
     try:
-        cost = Decimal(str(value))
-        return cost.quantize(Decimal("0.000001")) if 0 <= cost < 10**6 else None
+        cost = Decimal(str(value)).quantize(Decimal("0.000001"))
+        return cost if 0 <= cost < 10**6 else None
     except InvalidOperation:
         return None
 

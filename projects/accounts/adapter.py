@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 from projects import invitations
 from projects.core.http.client_ip import client_ip
 from projects.models import InvitationStatus
+from projects.permissions import ProjectArchivedError
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +51,12 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.SIGNUP_OPEN or is_invited(request)
 
     def save_user(self, request: HttpRequest, user, form, commit: bool = True):
+        # The form of a user who comes from the OpenID Connect provider has a `sociallogin`.
+        is_from_provider = getattr(form, "sociallogin", None) is not None
+        is_open = settings.SIGNUP_OPEN or (settings.OIDC_SIGNUP and is_from_provider)
         with transaction.atomic():
             user = super().save_user(request, user, form, commit)
-            admit_pending(request, user)
+            admit_pending(request, user, is_open)
         return user
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
@@ -107,15 +111,21 @@ def is_invited(request: HttpRequest) -> bool:
     return invitation is not None and invitation.state == InvitationStatus.OPEN
 
 
-def admit_pending(request: HttpRequest, user) -> None:
+def admit_pending(request: HttpRequest, user, is_open: bool) -> None:
     """If the browser has opened an invitation link, make the new user a member.
 
-    If the link is closed, raises ImmediateHttpResponse, which redirects to the reason.
+    If the link cannot be used, a user who needs no invitation (`is_open`) gets an account only.
+    Others get none: raises ImmediateHttpResponse, which redirects to the reason, or
+    `ProjectArchivedError`.
     """
     invitation = invitations.pending_invitation(request)
     if invitation is None:
         return
     try:
         invitations.admit(invitation, user)
-    except invitations.NotAdmittedError as error:
+    except (invitations.NotAdmittedError, ProjectArchivedError) as error:
+        if is_open:
+            return
+        if isinstance(error, ProjectArchivedError):
+            raise
         raise ImmediateHttpResponse(redirect("join")) from error

@@ -71,7 +71,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             user = super().save_user(request, sociallogin, form)
             if form is None:
                 # If there was a sign-up form, saving it has already admitted the user.
-                admit_pending(request, user)
+                admit_pending(request, user, settings.SIGNUP_OPEN or settings.OIDC_SIGNUP)
         return user
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from projects import invitations, tasks
 from projects.invitations import NotAdmittedError, admit
 from projects.models import Invitation, MemberRole, Membership
-from projects.services import change_role, create_project, remove_member
+from projects.services import change_role, create_project, remove_member, set_archived
 
 pytestmark = pytest.mark.django_db
 MADE, API = "/projects/billing/invitations/", "/api/v1/projects/billing/invitations/"
@@ -127,6 +127,22 @@ def test_an_account_is_not_made_when_the_link_is_taken_meanwhile(
     answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
     assert "has been used up" in answer.content.decode()
     assert not django_user_model.objects.filter(username="new").exists()
+
+
+def test_an_open_server_makes_the_account_without_the_link(
+    client, issue, settings, project, django_user_model
+):
+    settings.SIGNUP_OPEN = True
+    client.get(issue()[1])
+    Invitation.objects.update(revoked_at=timezone.now())
+    answer = client.post("/accounts/signup/", ACCOUNT, follow=True)
+    assert "was revoked" in answer.content.decode()
+    other = Client()
+    other.get(issue()[1])
+    set_archived(project, True)
+    other.post("/accounts/signup/", ACCOUNT | {"username": "other"})
+    assert django_user_model.objects.filter(username__in=("new", "other")).count() == 2
+    assert role_of("new") is role_of("other") is None
 
 
 @pytest.mark.parametrize(

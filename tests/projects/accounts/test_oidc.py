@@ -110,6 +110,19 @@ def test_a_new_user_is_let_in_by_an_invitation(client, provider, owner, project,
     assert "need an invitation" in _another(provider, secret).content.decode()
 
 
+def test_a_closed_invitation_keeps_nobody_out_if_the_settings_allow_everybody(
+    client, provider, settings, owner, project, is_in
+):
+    settings.OIDC_SIGNUP = True
+    until = timezone.now() + timedelta(days=1)
+    _invitation, secret = Invitation.issue(project, created_by=owner, max_uses=1, expires_at=until)
+    client.get(f"/join/billing/{secret}/")
+    Invitation.objects.update(revoked_at=timezone.now())
+    come(client)
+    assert is_in(client)
+    assert not project.memberships.filter(user__username="nina").exists()
+
+
 def _another(provider: Provider, secret: str):
     provider.person = {"sub": "2", "preferred_username": "nils"}
     late = Client()

@@ -1,5 +1,6 @@
 """Validates the parameters of a request for a chat completion."""
 
+import json
 from typing import Any
 
 from rest_framework import serializers
@@ -143,7 +144,14 @@ def validate_request(data: Any) -> dict[str, Any]:
         code = "missing_required_parameter" if is_missing else "invalid_value"
         field = ".".join(path)
         raise InvalidInputError(f"{field}: {error}", code=code, field=field)
-    return {name: value for name, value in serializer.validated_data.items() if value is not None}
+    params = {name: value for name, value in serializer.validated_data.items() if value is not None}
+    for name in params.keys() & {"stop", *OPENAI_PARAMS}:
+        try:
+            json.dumps(params[name], ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            reason = f"{name}: This contains an unpaired surrogate."
+            raise InvalidInputError(reason, code="invalid_value", field=name) from error
+    return params
 
 
 def reply_options(params: dict[str, Any], system: str, model: str) -> ReplyOptions:

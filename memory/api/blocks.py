@@ -134,4 +134,6 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _block(self, name: str) -> Block:
+        if "\0" in name:
+            raise Http404
         return get_object_or_404(self.membership.project.blocks.of(self.owner), name=name)

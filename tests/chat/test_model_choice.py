@@ -190,6 +190,22 @@ def test_a_second_model_that_is_not_allowed_does_not_answer(client, session, scr
     assert models(scripted) == ["scripted"]
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"stop": ["\ud800"]},
+        {"tools": [{"type": "function", "function": {"name": "\ud800"}}]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a\ud800"}}},
+    ],
+)
+def test_options_with_an_unpaired_surrogate_are_rejected(client, project, scripted, option):
+    body = {"model": "billing", "messages": [{"role": "user", "content": "Hello"}]} | option
+    answer = client.post("/v1/chat/completions", json.dumps(body), content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == next(iter(option))
+    assert scripted.requests == []
+
+
 def test_requests_that_are_not_stored_have_the_second_model_too(client, session, scripted, second):
     scripted.status(503)
     scripted.say("In May.")

@@ -276,3 +276,8 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
     admin_client.post(f"/admin/memory/block/{shared.pk}/delete/", {"post": "yes"})
     assert not Block.objects.filter(pk=shared.pk).exists()
     assert Activity.objects.filter(verb=ActivityVerb.BLOCK_DELETED).count() == 1
+
+
+def test_a_name_with_a_nul_is_not_found(api, owner, project):
+    assert api(owner).get(f"{URL}%00/").status_code == 404
+    assert api(owner).delete(f"{URL}%00/").status_code == 404

@@ -144,6 +144,8 @@ def test_a_summary_is_approved_and_settings_are_changed(page: Page, server: Serv
     session = page.url.split("/chats/")[1].split("/")[0]
     # Does what a worker would.
     server.manage("shell", "-c", SUMMARISE.format(session=session))
+    # The page reloads itself until the summary is there, which would interrupt the next navigation.
+    page.goto("about:blank")
     page.goto(f"/projects/{slug}/memory/review/")
     press(page, "Approve")
     expect(page.get_by_role("heading", name="Approve")).to_be_visible()

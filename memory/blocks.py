@@ -64,9 +64,14 @@ def append(project: Project, user, name: str, text: str, by) -> Block:
 
 @transaction.atomic
 def move(block: Block, position: int, by) -> None:
-    """Move `block` to `position` on its shelf, counted from 0. A larger number means the end."""
+    """Move `block` to `position` on its shelf, counted from 0. A larger number means the end.
+
+    A block that was deleted in the meantime is not moved.
+    """
     _lock(block.project)
-    shelf = block.project.blocks.of(block.user_id).in_order()
+    shelf = list(block.project.blocks.of(block.user_id).in_order())
+    if block not in shelf:
+        return
     ordered = [other for other in shelf if other.pk != block.pk]
     ordered.insert(position, block)
     for index, row in enumerate(ordered):

@@ -87,9 +87,14 @@ def admit(invitation: Invitation, user) -> Membership:
         raise NotAdmittedError(CLOSED_REASONS[link.state])
     if link.spent.filter(user=user).exists():
         raise NotAdmittedError(_("You have already used this invitation."))
+    # Another invitation to this project can be accepted by the same user at the same time.
+    member, is_new = Membership.objects.get_or_create(
+        project_id=link.project_id, user=user, defaults={"role": link.role}
+    )
+    if not is_new:
+        return member
     Invitation.objects.filter(pk=link.pk).update(uses=F("uses") + 1)
     SpentInvitation.objects.create(project_id=link.project_id, invitation=link, user=user)
-    member = Membership.objects.create(project_id=link.project_id, user=user, role=link.role)
     member_joined.send(sender=Membership, member=member)
     return member
 

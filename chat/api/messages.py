@@ -244,7 +244,7 @@ class RerunView(APIView):
 class ChooseView(APIView):
     """Select one of several siblings: the active path then goes through this message."""
 
-    @extend_schema(request=None, responses=SessionSerializer)
+    @extend_schema(request=None, responses={200: SessionSerializer} | CONFLICT_RESPONSE)
     def post(self, request, pk) -> Response:
         return session_response(
             edits.choose(permissions.message_for_writing(request.user, pk, request.auth))

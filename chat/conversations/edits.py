@@ -218,6 +218,7 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
         raise ConflictError(_("Only replies can be regenerated."))
     with locked_session(reply.project_id, reply.session_id) as session:
         current_message(reply, None)
+        _check_not_cleared(session, reply)
         message = Message.objects.get(pk=reply.parent_id)
         if message.role not in (Role.USER, Role.TOOL):
             raise ConflictError(_("Only a reply to a message can be regenerated."))
@@ -231,14 +232,23 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
 
 
 def choose(message: Message) -> Session:
-    """Make the branch with `message` active, down to its latest message."""
+    """Make the branch with `message` active, down to its latest message.
+
+    Raises ConflictError for a message from before the chat was cleared.
+    """
     with locked_session(message.project_id, message.session_id) as session:
+        _check_not_cleared(session, message)
         nodes = list(session.messages.only("session", "parent", "seq"))
         before, session.head_id = session.head_id, latest_leaf(nodes, message.pk)
         changed = path_difference(nodes, before, session.head_id)
         rows = list(session.messages.filter(pk__in=changed))
         message_changed.send(sender=Message, session=session, messages=rows)
     return session
+
+
+def _check_not_cleared(session: Session, message: Message) -> None:
+    if message.seq <= session.cleared_through:
+        raise ConflictError(_("This message was deleted."))
 
 
 @transaction.atomic

@@ -37,6 +37,7 @@ from chat.signals import (
     session_made_private,
     session_restored,
 )
+from projects.core.database import logged_failure
 from projects.core.errors import InvalidInputError, StaleVersionError
 from projects.core.text import storable
 from projects.models import Project
@@ -204,7 +205,7 @@ def purge_deleted() -> int:
     expired = Session.objects.filter(deleted_at__lt=Now() - UNDO_WINDOW).order_by("deleted_at")
     count = 0
     for pk, project in expired.values_list("pk", "project")[:PURGE_BATCH_SIZE]:
-        with transaction.atomic():
+        with logged_failure("session_purge_failed session=%s", pk), transaction.atomic():
             # Lock the project before its sessions, in the same order as importers.
             Project.objects.select_for_update(no_key=True).filter(pk=project).first()
             session = expired.select_for_update().filter(pk=pk).first()
@@ -228,7 +229,7 @@ def close_idle_sessions() -> int:
     )
     count = 0
     for pk in idle.order_by("last_activity_at").values_list("pk", flat=True)[:CLOSE_BATCH_SIZE]:
-        with transaction.atomic():
+        with logged_failure("session_close_failed session=%s", pk), transaction.atomic():
             # Check again under the lock, because closing the sessions before it takes time.
             session = idle.select_for_update(of=("self",)).filter(pk=pk).first()
             if session is not None:

@@ -64,6 +64,11 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _names_function(tool: object) -> bool:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return isinstance(function, dict) and is_text(function.get("name"))
+
+
 class StreamOptionsSerializer(serializers.Serializer):
     include_usage = serializers.BooleanField(required=False, default=False)
 
@@ -102,6 +107,8 @@ class ChatCompletionSerializer(serializers.Serializer):
             function = tool.get("function")
             if not isinstance(function, dict) or not is_text(function.get("name")):
                 raise serializers.ValidationError("A tool is a function with a name.")
+            if not isinstance(function.get("parameters"), dict | None):
+                raise serializers.ValidationError("The parameters of a function are an object.")
         return tools
 
     def validate_tool_choice(self, choice: Any) -> Any:
@@ -110,16 +117,21 @@ class ChatCompletionSerializer(serializers.Serializer):
         kinds = ("function", "allowed_tools")
         if not isinstance(choice, dict) or choice.get("type") not in kinds:
             raise serializers.ValidationError("One of none, auto, required, or a function.")
-        if not isinstance(choice.get(choice["type"]), dict):
+        tools: Any = [choice]
+        if choice["type"] == "allowed_tools":
+            allowed = choice.get("allowed_tools")
+            tools = allowed.get("tools") if isinstance(allowed, dict) else None
+        if not isinstance(tools, list) or not tools or not all(map(_names_function, tools)):
             raise serializers.ValidationError(f"It names no {choice['type']}.")
         return choice
 
     def validate_response_format(self, response_format: dict | None) -> dict | None:
         if response_format is None or response_format.get("type") in ("text", "json_object"):
             return response_format
-        schema = response_format.get("json_schema")
+        schema: Any = response_format.get("json_schema")
         has_name = isinstance(schema, dict) and is_text(schema.get("name"))
-        if response_format.get("type") != "json_schema" or not has_name:
+        has_schema = has_name and isinstance(schema.get("schema", {}), dict)
+        if response_format.get("type") != "json_schema" or not has_schema:
             reason = "One of text, json_object, or json_schema with a schema that has a name."
             raise serializers.ValidationError(reason)
         return response_format

@@ -6,7 +6,7 @@ This module sends no requests.
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from functools import cache
 from typing import Any
 
@@ -84,7 +84,7 @@ def _per_million(price: object) -> float | None:
     """Return the price per million tokens, from the price per token; None if it is not a price."""
     try:
         value = Decimal(str(price)) * MILLION
-    except InvalidOperation:
+    except DecimalException:
         return None
     return float(value) if value.is_finite() and 0 <= value < MILLION else None
 

@@ -23,7 +23,7 @@ from chat.providers import Delta, Failed, Finished, ProviderError, Thought
 from chat.providers.base import ReplyOptions
 from chat.providers.booking import Payer, lost_calls
 from chat.streaming.poller import get_poller
-from projects.core.database import in_thread
+from projects.core.database import in_thread, logged_failure
 
 # If a reply has no heartbeat for this time, its process is considered ended.
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
@@ -244,7 +244,11 @@ def sweep_interrupted() -> int:
     """Finalise the replies whose process has ended, with the text stored so far. Return their
     number.
     """
-    return sum(_finalise_silent(reply) for reply in _silent_replies()[:SWEEP_BATCH_SIZE])
+    count = 0
+    for reply in _silent_replies()[:SWEEP_BATCH_SIZE]:
+        with logged_failure("reply_sweep_failed message=%s", reply.pk):
+            count += _finalise_silent(reply)
+    return count
 
 
 def _silent_replies() -> QuerySet[Message]:

@@ -164,10 +164,13 @@ def react(request: HttpRequest, pk) -> HttpResponseBase:
 
 
 @require_POST
-def choose(request: HttpRequest, pk) -> HttpResponse:
+def choose(request: HttpRequest, pk) -> HttpResponseBase:
     """Make the branch with this message active."""
     message = permissions.message_for_writing(request.user, pk)
-    edits.choose(message)
+    try:
+        edits.choose(message)
+    except ConflictError as error:
+        return presenters.conflict(request, message.session, error)
     return redirect(message_url(message))
 
 

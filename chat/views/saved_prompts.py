@@ -66,7 +66,8 @@ def _owner(request: HttpRequest):
 def _import(request: HttpRequest, member: Membership) -> None:
     """Import the posted Markdown files, and report each that is refused."""
     count = 0
-    for file in request.FILES.getlist("files")[:MAX_FILES]:
+    files = request.FILES.getlist("files")
+    for file in files[:MAX_FILES]:
         content = file.read(100_000).decode("utf-8", errors="replace")
         name, text = saved_prompts.from_markdown(content, file.name or "")
         try:
@@ -74,6 +75,9 @@ def _import(request: HttpRequest, member: Membership) -> None:
             count += 1
         except DomainError as error:
             messages.error(request, f"{file.name}: {error}")
+    if len(files) > MAX_FILES:
+        reason = _("At most %(most)s files can be imported at once. The others were left out.")
+        messages.error(request, reason % {"most": MAX_FILES})
     messages.success(request, _("Imported prompts: %(count)s.") % {"count": count})
 
 

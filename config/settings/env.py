@@ -272,6 +272,9 @@ def generated_secret(path: Path) -> str:
         handle, draft = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(64))
+            # After a power failure, the link could otherwise name an empty file.
+            file.flush()
+            os.fsync(file.fileno())
         try:
             os.link(draft, path)
         except FileExistsError:

@@ -40,7 +40,8 @@ def block_list(request: HttpRequest, member: Membership) -> HttpResponse:
     else:
         ids = list(member.project.blocks.of(owner).in_order().values_list("pk", flat=True))
         step = -1 if action == "up" else 1
-        blocks.move(block, max(ids.index(block.pk) + step, 0), request.user)
+        if block.pk in ids:
+            blocks.move(block, max(ids.index(block.pk) + step, 0), request.user)
     return redirect("memory-blocks", member.project.slug)
 
 

@@ -51,6 +51,18 @@ PLACEHOLDERS: dict[type, Callable[[int], object]] = {
 PLACES = re.compile(r"%[s%]")
 
 
+@contextmanager
+def logged_failure(event: str, pk: UUID) -> Iterator[None]:
+    """Log an error of the block in place of raising it, so that a periodic task continues with its
+    next row. `event` contains `%s` for the id of the row.
+    """
+    try:
+        yield
+    except Exception:
+        # Any error of one row would stop all rows after it at each run.
+        log.exception(event, pk)
+
+
 class _ServerCursor(ServerBindingCursor):
     def __init__(self, raw_connection: Any, prepare: bool | None, binary: bool) -> None:
         super().__init__(raw_connection)  # type: ignore[call-arg]

@@ -48,6 +48,23 @@ def test_the_list_leaves_out_what_was_cleared(api, editor, session, question, st
     assert listed() == [3, 4]
 
 
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_no_path_from_before_becomes_active_afterwards(
+    api, client, editor, session, project, question, stored_reply, keep_deleted
+):
+    project.keep_deleted = keep_deleted
+    project.save()
+    edits.clear(session)
+    for action in ("choose", "regenerate"):
+        answer = api(editor).post(f"/api/v1/messages/{stored_reply.pk}/{action}/")
+        assert (answer.status_code, answer.json()["detail"]) == (409, "This message was deleted.")
+    client.force_login(editor)
+    answer = client.post(f"/messages/{stored_reply.pk}/choose/")
+    assert answer.status_code == 302
+    session.refresh_from_db()
+    assert session.head_id is None
+
+
 def test_not_while_a_reply_is_unfinished(api, editor, session, question):
     begin_reply(question)
     answer = api(editor).post(url(session))

@@ -73,6 +73,22 @@ def test_the_rest_of_a_closed_chat_is_due_at_once(project, owner):
     assert cycle.due(datetime.now(UTC)).sessions == [session.pk]
 
 
+def test_a_chat_that_cannot_be_closed_does_not_stop_the_others(project, owner):
+    sessions = [session_of(project, owner, 33), session_of(project, owner, 32)]
+
+    def fail(session, **kwargs) -> None:
+        if session.pk == sessions[0].pk:
+            raise ValueError
+
+    session_closed.connect(fail)
+    try:
+        assert close_idle_sessions() == 1
+    finally:
+        session_closed.disconnect(fail)
+    statuses = [Session.objects.get(pk=session.pk).status for session in sessions]
+    assert statuses == [SessionStatus.ACTIVE, SessionStatus.CLOSED]
+
+
 def test_a_chat_that_is_used_while_others_are_closed_stays_open(project, owner):
     sessions = [session_of(project, owner, 33), session_of(project, owner, 32)]
 

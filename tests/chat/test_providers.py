@@ -255,6 +255,14 @@ def test_a_list_shows_context_abilities_and_price_and_leaves_out_what_does_not_c
     assert "text-embedding-1" not in page
 
 
+@pytest.mark.parametrize("price", ["1e999999", "1e-999999", "NaN", "free", -1, None, ["1"]])
+def test_a_list_with_an_invalid_price_is_shown(add, wire, admin_client, monkeypatch, price):
+    row = {"id": "vendor/wide", "context_length": 200_000, "pricing": {"prompt": price}}
+    monkeypatch.setattr(wire, "models", {"data": [row]})
+    add(**compatible(wire))
+    assert "200k tokens" in admin_client.get(reverse("models")).content.decode()
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "details"),
     [

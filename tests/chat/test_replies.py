@@ -200,6 +200,24 @@ def silence(*replies, text: str = "Half a") -> None:
     rows.update(text=text, status=Status.STREAMING, heartbeat_at=a_minute_ago)
 
 
+def test_a_reply_that_cannot_be_finalised_does_not_stop_the_others(session, owner, monkeypatch):
+    replies = [ask(session, "Hello", owner)[1] for _ in range(2)]
+    silence(*replies)
+    finalise, failed = generation.finalise, []
+
+    def fail_first(reply, *args) -> bool:
+        if not failed:
+            failed.append(reply.pk)
+            raise ValueError
+        return finalise(reply, *args)
+
+    monkeypatch.setattr(generation, "finalise", fail_first)
+    assert live_replies.sweep_interrupted() == 1
+    statuses = {reply.pk: Message.objects.get(pk=reply.pk).status for reply in replies}
+    assert statuses.pop(failed[0]) == Status.STREAMING
+    assert [*statuses.values()] == [Status.INTERRUPTED]
+
+
 def test_heartbeats_continue_until_a_reply_is_stored(session, owner, scripted, monkeypatch):
     monkeypatch.setattr(generation, "FLUSH_INTERVAL_S", 0.05)
     monkeypatch.setattr(generation, "FINALISE_RETRIES_S", (0,))

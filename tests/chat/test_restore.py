@@ -5,8 +5,14 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chat.conversations.sessions import UNDO_WINDOW, delete_session
+from chat.conversations.sessions import (
+    UNDO_WINDOW,
+    create_session,
+    delete_session,
+    purge_deleted,
+)
 from chat.models import Session, Visibility
+from chat.signals import session_expired
 
 pytestmark = pytest.mark.django_db
 
@@ -38,6 +44,24 @@ def test_the_user_who_deleted_a_chat_is_offered_an_undo(client, editor, session)
     assert response.redirect_chain == [(f"{CHATS}chats/{session.pk}/", 302)]
     assert standing()
     assert restore not in client.get(CHATS).content.decode()
+
+
+def test_a_chat_that_cannot_be_purged_does_not_stop_the_others(project, editor):
+    sessions = [create_session(project, editor) for _ in range(2)]
+    for session in sessions:
+        delete_session(session)
+    expire()
+
+    def fail(session, **kwargs) -> None:
+        if session.pk == sessions[0].pk:
+            raise ValueError
+
+    session_expired.connect(fail)
+    try:
+        assert purge_deleted() == 1
+    finally:
+        session_expired.disconnect(fail)
+    assert [*Session.objects.filter(pk__in=[it.pk for it in sessions])] == [sessions[0]]
 
 
 def test_nobody_else_is_offered_it_nor_anybody_too_late(client, owner, editor, session):

@@ -3,6 +3,7 @@
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from chat import views
 from chat.conversations import saved_prompts
 from chat.models import SavedPrompt
 from memory.forgetting import service
@@ -81,6 +82,16 @@ def test_a_file_comes_back_as_it_was(client, owner, project):
         "from-the-file": "No front matter.",
         "broken": "---\nname: no end",
     }
+
+
+def test_files_that_exceed_the_maximum_are_reported(client, owner, project, monkeypatch):
+    monkeypatch.setattr(views.saved_prompts, "MAX_FILES", 2)
+    client.force_login(owner)
+    files = [SimpleUploadedFile(f"{name}.md", b"Text.") for name in "abc"]
+    body = {"action": "import", "scope": "project", "files": files}
+    page = client.post(PAGE, body, follow=True).content.decode()
+    assert "At most 2 files can be imported at once." in page
+    assert SavedPrompt.objects.count() == 2
 
 
 def test_a_page_writes_and_shows_why_not(client, owner, viewer, project):

@@ -82,6 +82,17 @@ def test_blocks_are_put_in_order(project, owner, rules):
     assert names == [("c", 0), ("b", 1), ("rules", 2)]
 
 
+def test_a_block_that_was_deleted_is_not_moved(project, owner, rules):
+    blocks.put(project, None, "b", "b", owner)
+    deleted = project.blocks.get(name="b")
+    blocks.remove(project.blocks.get(name="b"), owner)
+    activities = Activity.objects.filter(project=project)
+    before = activities.count()
+    blocks.move(deleted, 0, owner)
+    assert activities.count() == before
+    assert project.blocks.get().position == 0
+
+
 def test_a_change_that_changes_nothing_is_none(project, owner, rules):
     blocks.put(project, None, "rules", rules.content, owner)
     rules.refresh_from_db()

@@ -110,12 +110,21 @@ BAD = {
     "response_format": {"type": "xml"},
     "logit_bias": [],
 }
+# Options whose parts are invalid.
+BAD_PARTS = [
+    ("tools", [{"type": "function", "function": {"name": "f", "parameters": ["x"]}}]),
+    ("tool_choice", {"type": "function", "function": {}}),
+    ("tool_choice", {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}),
+    ("tool_choice", {"type": "allowed_tools", "allowed_tools": {"tools": ["f"]}}),
+    ("tool_choice", {"type": "allowed_tools", "allowed_tools": {"tools": [{"name": "f"}]}}),
+    ("response_format", {"type": "json_schema", "json_schema": {"name": "day", "schema": [1]}}),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_an_invalid_option_is_refused_by_its_name(strata, slug, say, name):
+@pytest.mark.parametrize(("name", "value"), [*BAD.items(), *BAD_PARTS])
+def test_an_invalid_option_is_refused_by_its_name(strata, slug, say, name, value):
     with pytest.raises(openai.BadRequestError) as refused:
-        say("Hello", session="a", extra_body={name: BAD[name]})
+        say("Hello", session="a", extra_body={name: value})
     assert refused.value.param.split(".")[0] == name
     assert refused.value.type == "invalid_request_error"
     assert strata.sessions(slug) == []

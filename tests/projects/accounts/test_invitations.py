@@ -280,3 +280,30 @@ def test_a_link_for_one_that_two_take_at_once_admits_one(person):
         assert sorted(crowd.map(come, two)) == [False, True]
     assert project.memberships.count() == 2
     get_user_model().objects.all().delete()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_user_who_accepts_two_invitations_at_once_becomes_a_member_by_one_of_them(
+    owner, stranger, monkeypatch
+):
+    project = create_project(owner, name="Billing", slug="billing")
+    until = timezone.now() + timedelta(days=1)
+    rows = [Invitation.issue(project, created_by=owner, expires_at=until)[0] for _ in range(2)]
+    together = Barrier(2)
+
+    def find_nothing(**fields):
+        together.wait(10)
+        return Membership.objects.none()
+
+    def come(invitation: Invitation) -> Membership:
+        try:
+            return admit(invitation, stranger)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(Membership.objects, "filter", find_nothing)
+    with ThreadPoolExecutor(2) as crowd:
+        [first, second] = crowd.map(come, rows)
+    assert first == second
+    assert sorted(Invitation.objects.values_list("uses", flat=True)) == [0, 1]
+    get_user_model().objects.all().delete()

@@ -6,6 +6,7 @@ pinned or if one of its summaries is pinned. Notes, blocks and facts that were w
 kept.
 """
 
+import logging
 import time
 from datetime import timedelta
 from uuid import UUID
@@ -30,6 +31,8 @@ from memory.forgetting.scope import ForgetScope
 from memory.forgetting.service import forget
 from memory.models import Entry
 from projects.models import Project
+
+log = logging.getLogger(__name__)
 
 # The number of expired sessions that are read at once.
 BATCH_SIZE = 500
@@ -85,14 +88,23 @@ def count_expired(project: Project, days: int) -> int:
 
 
 def forget_expired(seconds: float = float("inf")) -> bool:
-    """Forget the expired chats for at most `seconds`; return whether none is left."""
+    """Forget the expired chats for at most `seconds`; return whether none is left.
+
+    A chat that cannot be forgotten is left to the next run.
+    """
     end = time.monotonic() + seconds
     rows = expired_sessions().filter(project__keep_days__isnull=False)
-    while batch := list(rows.values_list("pk", "project")[:BATCH_SIZE]):
+    failed: list[UUID] = []
+    while batch := list(rows.exclude(pk__in=failed).values_list("pk", "project")[:BATCH_SIZE]):
         for pk, project_id in batch:
             if time.monotonic() > end:
                 return False
-            forget_session_if_expired(pk, project_id)
+            try:
+                forget_session_if_expired(pk, project_id)
+            except Exception:
+                # Any error of one chat would stop all chats after it at each run.
+                log.exception("retention_failed session=%s", pk)
+                failed.append(pk)
     return True
 
 

@@ -50,6 +50,22 @@ def left() -> set[str]:
     return set(Message.objects.exclude(text="").values_list("text", flat=True))
 
 
+def test_a_chat_that_cannot_be_forgotten_does_not_stop_the_others(project, say, monkeypatch):
+    failing = say("The nightingale sings.", 32)
+    say("The wren goes.", 31)
+    keep(project, 30)
+    forget = retention.forget
+
+    def fail(project, scope, **kwargs):
+        if scope.session == failing.pk:
+            raise ValueError
+        return forget(project, scope, **kwargs)
+
+    monkeypatch.setattr(retention, "forget", fail)
+    assert retention.forget_expired()
+    assert left() == {"The nightingale sings."}
+
+
 def test_expired_messages_go_from_every_layer(project, say):
     say("The nightingale sings.", 31)
     say("The wren stays.", 29)

@@ -179,8 +179,9 @@ def change_role(member: Membership, role: str, by: Any = None) -> None:
 def remove_member(member: Membership, by: Any = None) -> None:
     """Remove `member`. Raises `LastOwnerError`."""
     check_other_owner(member)
-    member.delete()
-    member_removed.send(sender=Membership, member=member, by=by)
+    # A concurrent request, such as a second click, may have removed the member.
+    if member.delete()[0]:
+        member_removed.send(sender=Membership, member=member, by=by)
 
 
 def check_other_owner(member: Membership, field: str = "") -> None:

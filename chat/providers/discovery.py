@@ -103,7 +103,7 @@ def refresh_lists() -> None:
             _refresh(row, providers.saved_server(row, row.key))
         elif not row.encrypted_key:
             # Its key was in the environment and has been removed.
-            row.delete()
+            ModelProvider.objects.filter(pk=row.pk, encrypted_key="").delete()
 
 
 def _refresh(row: ModelProvider, server: ModelServer, is_trusted: bool = False) -> None:
@@ -115,7 +115,14 @@ def _refresh(row: ModelProvider, server: ModelServer, is_trusted: bool = False) 
 
 def _store_list(row: ModelProvider, catalogue: list[dict[str, Any]]) -> None:
     row.catalogue, row.checked_at = catalogue, timezone.now()
-    row.save()
+    if row._state.adding:
+        row.save()
+        return
+    # Staff may have deleted the provider, or changed its key, while its server was asked.
+    same = ModelProvider.objects.filter(
+        pk=row.pk, address=row.address, encrypted_key=row.encrypted_key
+    )
+    same.update(catalogue=catalogue, checked_at=row.checked_at)
 
 
 def try_model(name: str) -> TrialResult:

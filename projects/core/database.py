@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
     DEFAULT_DB_ALIAS,
+    DatabaseError,
     IntegrityError,
     InterfaceError,
     OperationalError,
@@ -190,9 +191,12 @@ class PreparedObjects(PreparedQuery):
 def is_deleted_meanwhile(error: BaseException) -> bool:
     """Return whether a request failed because an object was deleted after the request had read it.
 
-    The request had tried to read the object again, or to add a row that refers to it. Entry points
-    respond 404.
+    The request had tried to read or save the object again, or to add a row that refers to it. Entry
+    points respond 404.
     """
+    # Django raises this error itself if `save` with `update_fields` finds no row.
+    if type(error) is DatabaseError and error.__cause__ is None:
+        return True
     violation = (
         getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""
     )

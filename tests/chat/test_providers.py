@@ -327,6 +327,32 @@ def test_lists_are_read_again_and_survive_a_failure(add, wire, settings, monkeyp
     assert providers.server_of("groq:third") is None
 
 
+def test_a_provider_that_is_deleted_or_changed_meanwhile_stays_so(add, wire, monkeypatch):
+    add(**compatible(wire))
+    monkeypatch.setattr(discovery, "list_ollama_models", lambda: [])
+    check = discovery.check_server
+
+    def check_late(*args):
+        found = check(*args)
+        ModelProvider.objects.update(encrypted_key="another")
+        return found
+
+    monkeypatch.setattr(discovery, "check_server", check_late)
+    refresh_models()
+    assert ModelProvider.objects.get().encrypted_key == "another"
+
+    def check_too_late(*args):
+        found = check(*args)
+        ModelProvider.objects.all().delete()
+        return found
+
+    ModelProvider.objects.all().delete()
+    add(**compatible(wire))
+    monkeypatch.setattr(discovery, "check_server", check_too_late)
+    refresh_models()
+    assert not ModelProvider.objects.exists()
+
+
 def test_a_month_of_summaries_is_estimated_from_the_last_week(add, admin_client, project):
     for days, kind in ((1, "conversation"), (2, "title"), (3, "reply"), (8, "digest")):
         at = timezone.now() - timedelta(days=days)

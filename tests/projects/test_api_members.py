@@ -2,7 +2,10 @@
 
 import pytest
 
+from projects.api import members
 from projects.models import Membership
+from projects.services import change_role, remove_member
+from projects.signals import member_removed
 
 pytestmark = pytest.mark.django_db
 
@@ -101,3 +104,30 @@ def test_the_last_owner_stays(api, owner, editor):
 def test_changing_members_takes_the_scope_admin(api, owner, stranger):
     client = api(owner, scopes=["read", "write"])
     assert client.post(URL, {"username": "stan"}, format="json").status_code == 403
+
+
+def test_a_member_who_is_removed_meanwhile_gets_no_role(api, owner, editor, monkeypatch):
+    def change_late(member: Membership, role: str, by) -> None:
+        Membership.objects.filter(pk=member.pk).delete()
+        change_role(member, role, by)
+
+    monkeypatch.setattr(members, "change_role", change_late)
+    answer = api(owner).patch(f"{URL}edgar/", {"role": "owner"}, format="json")
+    assert answer.status_code == 404
+    assert Membership.objects.filter(user=editor).exists()
+
+
+def test_a_member_is_removed_once(project, owner, editor):
+    removed = []
+
+    def record(member: Membership, **kwargs) -> None:
+        removed.append(member.user)
+
+    rows = [project.memberships.get(user=editor) for _ in range(2)]
+    member_removed.connect(record)
+    try:
+        for row in rows:
+            remove_member(row, owner)
+    finally:
+        member_removed.disconnect(record)
+    assert removed == [editor]

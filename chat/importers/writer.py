@@ -238,12 +238,14 @@ class ImportWriter:
         known |= {key: message.pk for key, message in drafts.items()}
         if not conversation.is_tree:
             return post_messages(session, list(drafts.values()))
+        cleared = _cleared_ids(session)
         for key, message in drafts.items():
             parent = messages[key].parent
-            message.parent_id = _parent_id(session, known, parent) if parent else None
+            parent_id = _parent_id(session, known, parent) if parent else None
+            message.parent_id = None if parent_id in cleared else parent_id
             message.remembered = messages[key].remembered and (is_new or session.remembered)
         head = known.get(source_key_for(conversation.head)) if conversation.head else None
-        at = PresetPlaces(session.head_id if is_continued else head)
+        at = PresetPlaces(session.head_id if is_continued or head in cleared else head)
         written = post_messages(session, list(drafts.values()), at=at)
         self._write_changes([(message, messages[key]) for key, message in drafts.items()])
         return written
@@ -299,6 +301,14 @@ class ImportWriter:
             deleted_at=message.deleted_at,
             **message.usage,
         )
+
+
+def _cleared_ids(session: Session) -> set[UUID]:
+    """Return the messages from before the session was cleared. Its path must not lead there."""
+    if not session.cleared_through:
+        return set()
+    rows = session.messages.filter(project=session.project_id, seq__lte=session.cleared_through)
+    return set(rows.values_list("pk", flat=True))
 
 
 def _parent_id(session: Session, known: dict[str, UUID], parent: str) -> UUID | None:

@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from chat.conversations.branches import path_to
+from chat.conversations.edits import clear
 from chat.conversations.messages import post_message
 from chat.importers import FileResult, ImportRejectedError, chatgpt, import_file
 from chat.importers.base import ImportedSession
@@ -141,6 +142,20 @@ def test_a_longer_export_moves_the_path_on(project, owner):
     longer["current_node"] = "u4"
     import_file(project, owner, "conversations.json", file_of(longer))
     assert page(Session.objects.get()) == [*PAGE, ("olive", "Thanks")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("current", ["u4", "a4"])
+def test_a_longer_export_does_not_bring_back_a_path_from_before_a_clearing(project, owner, current):
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    clear(Session.objects.get())
+    longer = deepcopy(BRANCHES)
+    longer["mapping"]["u4"] = node("a4", chatgpt_message("user", "Thanks", at=BEGAN + 100))
+    longer["current_node"] = current
+    assert import_file(project, owner, "conversations.json", file_of(longer)).imported == 1
+    session = Session.objects.get()
+    assert page(session) == ([("olive", "Thanks")] if current == "u4" else [])
+    assert Message.objects.get(text="Thanks").parent_id is None
 
 
 def test_times_are_kept_and_missing_ones_are_those_of_the_message_before():

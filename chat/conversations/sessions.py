@@ -117,10 +117,14 @@ def clean_tags(tags: Iterable[str]) -> list[str]:
 
 
 def share(session: Session) -> str:
-    """Return the key of the share link of `session`. A link is created if there is none."""
-    rows = Session.objects.filter(pk=session.pk)
+    """Return the key of the share link of `session`. A link is created if there is none.
+
+    Raises `Session.DoesNotExist` if the session was made private, or the link revoked, in the
+    meantime.
+    """
+    rows = Session.objects.filter(pk=session.pk, visibility=session.visibility)
     rows.filter(share_key="").update(share_key=token_urlsafe(SHARE_KEY_BYTES))
-    session.share_key = rows.values_list("share_key", flat=True).get()
+    session.share_key = rows.exclude(share_key="").values_list("share_key", flat=True).get()
     return session.share_key
 
 

@@ -130,7 +130,7 @@ class ChatCompletionSerializer(serializers.Serializer):
             return response_format
         schema: Any = response_format.get("json_schema")
         has_name = isinstance(schema, dict) and is_text(schema.get("name"))
-        has_schema = has_name and isinstance(schema.get("schema", {}), dict)
+        has_schema = has_name and isinstance(schema.get("schema"), dict | None)
         if response_format.get("type") != "json_schema" or not has_schema:
             reason = "One of text, json_object, or json_schema with a schema that has a name."
             raise serializers.ValidationError(reason)

@@ -116,7 +116,8 @@ def _refresh(row: ModelProvider, server: ModelServer, is_trusted: bool = False) 
 def _store_list(row: ModelProvider, catalogue: list[dict[str, Any]]) -> None:
     row.catalogue, row.checked_at = catalogue, timezone.now()
     if row._state.adding:
-        row.save()
+        # Another process may have just added it with the same list.
+        ModelProvider.objects.bulk_create([row], ignore_conflicts=True)
         return
     # Staff may have deleted the provider, or changed its key, while its server was asked.
     same = ModelProvider.objects.filter(

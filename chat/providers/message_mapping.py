@@ -171,7 +171,7 @@ def _request_parameters(params: OpenAIParams) -> ModelRequestParameters:
     if response_format["type"] != "json_schema":
         raise ProviderError(NO_JSON_MODE, status=400)
     definition = response_format["json_schema"]
-    schema = OutputSchema(definition["name"], definition.get("schema", {"type": "object"}))
+    schema = OutputSchema(definition["name"], definition.get("schema") or {"type": "object"})
     return schema_parameters(schema, definition.get("strict"), tools)
 
 

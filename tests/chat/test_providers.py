@@ -353,6 +353,19 @@ def test_a_provider_that_is_deleted_or_changed_meanwhile_stays_so(add, wire, mon
     assert not ModelProvider.objects.exists()
 
 
+def test_two_processes_find_the_models_of_ollama_at_once(monkeypatch):
+    monkeypatch.setattr(discovery, "list_ollama_models", lambda: ["ollama:qwen3:8b"])
+
+    def describe_late(name: str) -> dict[str, object]:
+        row = {"name": name, "temperature": True}
+        ModelProvider.objects.create(name="ollama", kind="ollama", catalogue=[row])
+        return row
+
+    monkeypatch.setattr(discovery, "_describe_ollama", describe_late)
+    discovery.refresh_ollama()
+    assert ModelProvider.objects.get().catalogue[0]["name"] == "qwen3:8b"
+
+
 def test_a_month_of_summaries_is_estimated_from_the_last_week(add, admin_client, project):
     for days, kind in ((1, "conversation"), (2, "title"), (3, "reply"), (8, "digest")):
         at = timezone.now() - timedelta(days=days)

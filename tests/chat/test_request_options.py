@@ -98,6 +98,13 @@ def test_a_schema_is_translated_for_others(claude):
     assert parameters.output_object.json_schema == PARAMETERS
 
 
+@pytest.mark.parametrize("schema", [{}, {"schema": None}])
+def test_a_missing_schema_permits_every_object(claude, schema):
+    form = {"type": "json_schema", "json_schema": {"name": "day"} | schema}
+    _, parameters = to_model_settings(claude, ReplyOptions(openai_params={"response_format": form}))
+    assert parameters.output_object.json_schema == {"type": "object"}
+
+
 def test_plain_json_is_refused_where_there_is_no_such_thing(claude):
     form = {"type": "json_object"}
     with pytest.raises(ProviderError) as refused:

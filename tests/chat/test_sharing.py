@@ -4,7 +4,7 @@ import pytest
 
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
-from chat.conversations.sessions import delete_session, restore_session, update_session
+from chat.conversations.sessions import delete_session, restore_session, share, update_session
 from chat.models import Role, Session, Visibility
 from projects.models import Membership
 
@@ -95,3 +95,12 @@ def test_deleted_messages_are_not_shown(client, chat, link, viewer):
 
 def test_a_key_with_a_nul_is_not_found(client, editor):
     assert status(client, editor, "/projects/billing/shared/%00/") == 404
+
+
+def test_a_chat_that_is_made_private_meanwhile_gets_no_link(session):
+    stale = Session.objects.get(pk=session.pk)
+    Session.objects.filter(pk=session.pk).update(visibility=Visibility.PRIVATE)
+    with pytest.raises(Session.DoesNotExist):
+        share(stale)
+    session.refresh_from_db()
+    assert session.share_key == ""

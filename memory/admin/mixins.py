@@ -76,8 +76,7 @@ class ActionAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         if kwargs.get("obj") is not None:
-            actions = filter(None, self.get_actions(request).values())
-            context.setdefault("acts", [(name, label) for _run, name, label in actions])
+            context.setdefault("acts", self.get_action_choices(request, []))
             context["picked"] = ACTION_CHECKBOX_NAME
         return super().render_change_form(request, context, *args, **kwargs)
 

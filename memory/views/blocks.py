@@ -91,6 +91,8 @@ def _shelf(name: str, shelf: Sequence[Block], invalid: BlockForm | None) -> dict
     if invalid is not None and invalid.data.get("name") in forms:
         forms[invalid.data["name"]] = invalid
     elif invalid is not None:
+        # If the block was deleted in the meantime, the form creates it again.
+        invalid.data = dict(invalid.data.items()) | {"version": "0"}
         new = invalid
     return {
         "name": name,

@@ -73,7 +73,8 @@ async function sendMessage(form, box, images, draft) {
   errorBox.hidden = true;
   button.disabled = true;
   try {
-    await images.ready();
+    // The reason is shown in the place of the image.
+    if (!(await images.ready())) return;
     const sent = { text: box.value, images: images.list() };
     await send(form, () => {
       // Text and images that were added since stay for the next message.

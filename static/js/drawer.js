@@ -100,7 +100,7 @@ document.addEventListener("strata:chat-deleted", () => {
 drawer?.addEventListener("submit", submit);
 
 drawer?.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape") return;
+  if (event.key !== "Escape" || event.isComposing) return;
   // Otherwise Escape would also stop the reply.
   event.preventDefault();
   close();

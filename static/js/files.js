@@ -34,6 +34,13 @@ if (form) {
   form.querySelector("[data-cancel]")?.addEventListener("click", () => {
     field.value = "";
   });
+  // The page is loaded again, without the images of the message box.
+  if (box)
+    form.addEventListener("submit", (event) => {
+      if (!document.querySelector("[data-composer] .picture:not(.refused)")) return;
+      event.preventDefault();
+      showNotice("images");
+    });
   const target = box ? form : document.getElementById("main");
   target.addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
@@ -48,6 +55,9 @@ if (form) {
     take([...event.dataTransfer.files]);
   });
   if (!box) {
-    document.addEventListener("paste", (event) => take([...(event.clipboardData?.files ?? [])]));
+    document.addEventListener("paste", (event) => {
+      // Word processors add a picture of the text to a text that is pasted into a search field.
+      if (!event.target.matches("input, textarea")) take([...(event.clipboardData?.files ?? [])]);
+    });
   }
 }

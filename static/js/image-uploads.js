@@ -1,14 +1,17 @@
 // The images of a message: selected, pasted or dropped, with a preview. In a chat each is uploaded
 // immediately; before a chat's first message they stay in the form's file field.
+import { csrfToken } from "./csrf.js";
 import { take } from "./files.js";
 
 const MAX_IMAGES = 10;
 
 /** Returns the images of a composer: `any()` returns whether there are images to send, `ready()` waits
- * until they are uploaded, `list()` returns them, and `clear(sent)` removes those and refused ones. */
+ * until they are uploaded and resolves to whether none was refused, `list()` returns the uploaded ones,
+ * and `clear(sent)` removes those and refused ones. */
 export function imageUploads(form) {
   const picker = form.querySelector("[data-picker] input");
-  if (!picker) return { any: () => false, ready: async () => {}, list: () => [], clear: () => {} };
+  if (!picker)
+    return { any: () => false, ready: async () => true, list: () => [], clear: () => {} };
   const previews = form.querySelector("[data-pictures]");
   const template = form.querySelector("[data-picture]");
   const images = new Set();
@@ -67,8 +70,10 @@ export function imageUploads(form) {
       field.name = "attachments";
       field.value = id;
       image.item.append(field);
+      image.isUploaded = true;
     } catch (error) {
       images.delete(image);
+      image.isRefused = true;
       showRefusal(image.item, error.message || previews.dataset.textLost);
     }
   }
@@ -103,8 +108,13 @@ export function imageUploads(form) {
 
   return {
     any: () => images.size > 0,
-    ready: () => uploads,
-    list: () => [...images],
+    async ready() {
+      const waiting = [...images];
+      await uploads;
+      return !waiting.some(({ isRefused }) => isRefused);
+    },
+    // One that was added while others were uploaded stays for the next message.
+    list: () => [...images].filter(({ isUploaded }) => isUploaded),
     clear(sent) {
       for (const image of sent) images.delete(image);
       previews.replaceChildren(...[...images].map(({ item }) => item));
@@ -148,7 +158,7 @@ function post(form, file, onProgress) {
   body.append("file", file);
   const request = new XMLHttpRequest();
   request.open("POST", form.dataset.upload);
-  request.setRequestHeader("X-CSRFToken", form.elements.csrfmiddlewaretoken.value);
+  request.setRequestHeader("X-CSRFToken", csrfToken(form));
   request.responseType = "json";
   request.upload.addEventListener("progress", (event) => onProgress(event.loaded / event.total));
   return new Promise((resolve, reject) => {

@@ -1,5 +1,6 @@
 // The actions of a message, without leaving the page: forms are sent in the background, and links
 // open inside the turn. On a page without live updates they work as plain forms and links.
+import { whileBusy } from "./busy.js";
 import { refresh } from "./live-updates.js";
 import {
   SendError,
@@ -24,7 +25,7 @@ async function onSubmit(event) {
   showError();
   try {
     if ("streamsReply" in button.dataset) await requestReply(form, button);
-    else await submitChange(form, button);
+    else await whileBusy(button, () => submitChange(form, button));
   } catch (error) {
     if (!(error instanceof SendError)) throw error;
     showError(error.message);

@@ -8,7 +8,8 @@ document.addEventListener("input", ({ target }) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || !event.target.matches("[data-option-search]")) return;
+  if (event.key !== "Enter" || event.isComposing) return;
+  if (!event.target.matches("[data-option-search]")) return;
   // The form is not submitted: Enter chooses the first option that was found.
   event.preventDefault();
   const select = event.target.nextElementSibling;

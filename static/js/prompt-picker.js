@@ -31,8 +31,9 @@ export function initPromptPicker(form) {
       prompts = [];
       const response = await fetch(form.dataset.prompts, {
         headers: { Accept: "application/json" },
-      });
-      if (!response.ok) prompts = null;
+      }).catch(() => null);
+      // Offline or signed out: the next letter tries again.
+      if (!response?.ok || response.redirected) prompts = null;
       else prompts = (await response.json()).prompts;
     }
     // The text may have changed meanwhile.

@@ -1,4 +1,5 @@
 // Renames the chat in its heading. Without JavaScript the title is in the chat's settings.
+import { updateToken } from "./csrf.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -27,6 +28,7 @@ async function save() {
   if (form.hidden) return;
   show(false);
   if (!isChanged) return;
+  updateToken(form);
   const body = new FormData(form);
   const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(
     () => null,

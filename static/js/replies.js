@@ -128,7 +128,9 @@ async function showStream(response, turn, onSent = () => {}) {
   } finally {
     if (turn) followedIds.delete(turn.dataset.turn);
   }
-  if (!hasEnded && turn) await retry(turn, MAX_TRIES - 1);
+  // Nobody knows whether the message was stored.
+  if (!turn) throw new SendError(statusText("lost"));
+  if (!hasEnded) await retry(turn, MAX_TRIES - 1);
 }
 
 /** Stops the last reply that is being written. */

@@ -7,6 +7,7 @@ import "./chat-menu.js";
 import "./rename.js";
 import "./composer.js";
 import "./copy.js";
+import "./csrf.js";
 import "./demo-progress.js";
 import "./drawer.js";
 import "./earlier-turns.js";

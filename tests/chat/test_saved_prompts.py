@@ -100,6 +100,10 @@ def test_a_page_writes_and_shows_why_not(client, owner, viewer, project):
     assert SavedPrompt.objects.get().user == owner
     refused = client.post(PAGE, {"action": "write", "name": "a b", "text": "x"})
     assert refused.status_code == 400 and "weekly-report" in refused.content.decode()
+    # For whom the prompt is stays chosen: the two forms of the page have a checkbox each.
+    body = {"action": "write", "name": "a b", "text": "x", "scope": "project"}
+    assert client.post(PAGE, body).content.decode().count(" checked") == 1
+    assert refused.content.decode().count(" checked") == 0
     client.force_login(viewer)
     assert client.post(PAGE, {"action": "write", "name": "b", "text": "x"}).status_code == 404
 

@@ -72,8 +72,30 @@ def test_a_draft_survives_a_session_that_expired_and_ends_with_signing_out(open_
     assert page.evaluate(STORED) == []
 
 
+def test_a_text_is_sent_after_signing_in_again_in_another_tab(open_page, begin, server, say):
+    page = open_page()
+    _sign_in(page)
+    begin(page)
+    server.model.say("Hello.")
+    say(page, "Good morning")
+    expect(page.locator(".turn").last).to_contain_text("Hello.")
+    page.context.clear_cookies(name=re.compile("sessionid"))
+    say(page, DRAFT)
+    expect(page.locator("[data-error]")).to_contain_text("Sign in again in another tab")
+    other = page.context.new_page()
+    _sign_in_at(other, page.url)
+    server.model.say("At nine.")
+    box(page).press("Enter")
+    expect(page.locator(".turn").last).to_contain_text("At nine.")
+    expect(box(page)).to_have_value("")
+
+
 def _sign_in(page: Page) -> None:
-    page.goto("/")
+    _sign_in_at(page, "/")
+
+
+def _sign_in_at(page: Page, path: str) -> None:
+    page.goto(path)
     _fill_sign_in(page)
     page.locator("button.account").wait_for()
 

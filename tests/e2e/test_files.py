@@ -170,6 +170,22 @@ def test_send_waits_for_files_that_are_chosen_and_not_added(open_page, server, s
     page.get_by_text("That is not known.").wait_for()
 
 
+def test_files_are_not_added_to_a_chat_that_would_lose_images(open_page, server, sign_in):
+    slug = created(server)["slug"]
+    chat = server.api("POST", f"projects/{slug}/sessions/", {"title": "Pumps"})["id"]
+    page = open_page()
+    sign_in(page)
+    page.goto(f"/projects/{slug}/chats/{chat}/")
+    page.locator("[data-picker] input").set_input_files(
+        {"name": "pump.png", "mimeType": "image/png", "buffer": image()}
+    )
+    expect(page.locator(".picture img")).to_be_visible()
+    drop(page, "[data-composer]", {"weights.md": b"The pump weighs 31 kilograms.\n"})
+    page.locator("#chat-files").get_by_role("button", name="Add").click()
+    expect(page.get_by_text("Your message has unsent images.")).to_be_visible()
+    expect(page.locator(".picture img")).to_have_count(1)
+
+
 def test_files_do_not_begin_a_chat_that_would_lose_images(open_page, server, sign_in):
     page = open_page()
     sign_in(page)

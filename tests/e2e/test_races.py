@@ -51,6 +51,16 @@ def box(page: Page):
     return page.get_by_label("Message", exact=True)
 
 
+def pick(page: Page, name: str, data: bytes = b"") -> None:
+    added = {"name": name, "mimeType": "image/png", "buffer": data or picture()}
+    page.get_by_label("Images").set_input_files([added])
+
+
+def send(page: Page, text: str) -> None:
+    box(page).fill(text)
+    box(page).press("Enter")
+
+
 def test_text_and_images_added_while_a_message_is_sent_stay(chat, server, say, hold_requests):
     let_go = hold_requests(chat, "**/messages/")
     server.model.say("At nine.")
@@ -66,6 +76,58 @@ def test_text_and_images_added_while_a_message_is_sent_stay(chat, server, say, h
     )
     expect(box(chat)).to_have_value(" And where?")
     expect(chat.locator(".picture img")).to_have_count(1)
+
+
+def test_an_image_added_while_another_is_uploaded_stays(chat, server, hold_requests):
+    upload = hold_requests(chat, "**/images/")
+    pictures = chat.locator(".picture")
+    pick(chat, "first.png")
+    send(chat, "Look.")
+    pick(chat, "second.png")
+    expect(pictures).to_have_count(2)
+    server.model.say("I see.")
+    upload()
+    expect(chat.locator(".turn").last).to_contain_text("I see.")
+    expect(chat.locator(".turn.person").last.locator("img")).to_have_count(1)
+    upload()
+    expect(pictures.locator("img")).to_have_count(1)
+    expect(pictures).to_contain_text("second.png")
+
+
+def test_a_message_whose_image_is_refused_is_not_sent_without_it(chat, hold_requests, open_page):
+    upload = hold_requests(chat, "**/images/")
+    pick(chat, "broken.png", b"no image")
+    send(chat, "Look.")
+    upload()
+    expect(chat.locator(".picture.refused [data-refused]")).to_be_visible()
+    expect(chat.get_by_role("button", name="Send")).to_be_enabled()
+    expect(chat.locator(".turn")).to_have_count(2)
+    expect(box(chat)).to_have_value("Look.")
+    # The browser logs the response 400.
+    assert len(open_page.complaints) == 1
+    open_page.complaints.clear()
+
+
+def test_a_double_click_saves_an_edit_once(chat):
+    posts = []
+    chat.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
+    turn = chat.locator(".turn.person").first
+    turn.get_by_role("link", name="Edit", exact=True).click()
+    turn.get_by_role("textbox").fill("Good evening")
+    turn.get_by_role("button", name="Save").dblclick()
+    expect(turn.get_by_role("textbox")).to_have_count(0)
+    expect(turn.locator("[data-message-text]")).to_have_text("Good evening")
+    assert len(posts) == 1
+
+
+def test_a_lost_connection_before_the_message_appears_is_reported(chat):
+    chat.route(
+        "**/messages/",
+        lambda route: route.fulfill(content_type="text/event-stream", body=": ping\n\n"),
+    )
+    send(chat, "At what time?")
+    expect(chat.locator("[data-error]")).to_contain_text("Connection lost.")
+    expect(box(chat)).to_have_value("At what time?")
 
 
 def test_the_next_message_is_sent_while_the_last_ones_connection_lingers(chat, server, say):

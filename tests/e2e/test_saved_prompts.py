@@ -12,8 +12,15 @@ def test_a_saved_prompt_is_chosen_and_filled_in_by_keyboard(page, server):
         server.api("POST", f"projects/{slug}/prompts/", body)
     server.model.say("Noted.")
     page.goto(f"/projects/{slug}/")
+    # The first request is answered like that of somebody who is signed out.
+    away = {"status": 302, "headers": {"location": "/account/"}}
+    page.route("**/prompts/?part=list", lambda route: route.fulfill(**away), times=1)
     box = page.get_by_label("Message", exact=True)
     options = page.get_by_role("listbox", name="Prompts").get_by_role("option")
+    with page.expect_response("**/account/"):
+        box.press_sequentially("/")
+    page.wait_for_timeout(300)
+    box.press("Backspace")
     box.press_sequentially("/")
     expect(options).to_have_count(2)
     expect(options.first).to_contain_text("/hello")

@@ -236,6 +236,16 @@ class TestPage:
         assert answer.status_code == 400
         assert "word word" in answer.content.decode()
 
+    def test_a_text_that_was_deleted_meanwhile_can_be_added_again(self, project, write):
+        write(content="Be brief.")
+        write(action="delete")
+        answer = write(content="Be quick.", version=1)
+        assert answer.status_code == 400
+        form = next(it["new"] for it in answer.context["shelves"] if it["name"] == "project")
+        values = {name: form[name].value() for name in ("name", "content", "version")}
+        assert write(**values).status_code == 302
+        assert project.blocks.get().content == "Be quick."
+
     def test_blocks_move(self, project, write):
         write(content="1")
         write(name="two", content="2")
@@ -273,6 +283,8 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
     assert "I sign as O." not in page
     page = admin_client.get(f"/admin/memory/block/{shared.pk}/change/").content.decode()
     assert "For all to read." in page
+    # The names of the actions are complete.
+    assert ">Delete selected pinned texts<" in page and "%(" not in page
     for block in (mine, shared):
         data = {"content": "For all to know.", "version": 1}
         admin_client.post(f"/admin/memory/block/{block.pk}/change/", data)

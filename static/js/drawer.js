@@ -1,5 +1,6 @@
 // The drawer beside the page, with the sources of a reply, a prompt or an entry. On a narrow screen
 // its links open pages instead.
+import { whileBusy } from "./busy.js";
 
 const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
@@ -23,10 +24,14 @@ document.addEventListener("click", async (event) => {
 });
 
 /** Sends a form inside the drawer, and shows the response there. */
-async function submit(event) {
+function submit(event) {
   const { target: form, submitter } = event;
   if (!form.matches("[data-drawer-form]")) return;
   event.preventDefault();
+  whileBusy(submitter, () => send(form, submitter));
+}
+
+async function send(form, submitter) {
   requestCount += 1;
   const request = requestCount;
   // form.action is one of the form's fields here.

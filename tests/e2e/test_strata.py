@@ -103,8 +103,11 @@ def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
     fact = folded.and_(drawer.locator(".c-fact")).first
     fact.get_by_text("Correct", exact=True).click()
     fact.get_by_label("Right version").fill("seven, on deck 3")
-    fact.get_by_role("button", name="Save").click()
+    changes = []
+    wide.on("request", lambda one: changes.append(one.url) if one.method == "POST" else None)
+    fact.get_by_role("button", name="Save").dblclick()
     expect(drawer.get_by_role("status")).to_have_text("Corrected.")
+    assert len(changes) == 1
     expect(wide).to_have_url(chat)
     expect(folded.filter(has_text="changed since then")).not_to_have_count(0)
     # The fact has the right version now.

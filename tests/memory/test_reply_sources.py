@@ -321,6 +321,14 @@ def test_a_wrong_change_is_refused(change, two_lines, fields):
     assert two_lines.summary == text
 
 
+def test_a_refused_text_stays_in_its_open_form(change):
+    answer = change(act="correct", text="Ben & Ana", line="1")
+    assert answer.status_code == 400
+    html = compact(answer.content.decode())
+    assert html.count('value="Ben &amp; Ana"') == 1
+    assert html.count(" open>") == 1
+
+
 def test_only_sources_of_the_reply_are_changed(change, remember):
     other = remember("- Another", granularity="day", period_key="2026-02-01")
     answer = change(act="correct", text="x", source=f"entry:{other.pk}")

@@ -40,12 +40,24 @@ async function send(form, submitter) {
   const body = new FormData(form, submitter);
   const response = await fetch(url, { method: "POST", body, redirect: "manual" }).catch(() => null);
   if (request !== requestCount) return;
-  if (response?.status === 204) {
+  if (!response) showLost(form);
+  else if (response.status === 204) {
     document.dispatchEvent(new Event("strata:memory"));
     await open(shownUrl);
-  } else if ([200, 400].includes(response?.status)) fill(await response.text(), true);
-  // Signed out, deleted or no response: the page shows the reason.
+  } else if ([200, 400].includes(response.status)) fill(await response.text(), true);
+  // Signed out or deleted: the page shows the reason.
   else location.href = shownUrl;
+}
+
+/** Reports in the form that there is no connection. Its text stays. */
+function showLost(form) {
+  form.querySelector("[data-lost]")?.remove();
+  const line = document.createElement("p");
+  line.className = "error";
+  line.dataset.lost = "";
+  line.setAttribute("role", "alert");
+  line.textContent = drawer.querySelector("[data-drawer-close]").dataset.textLost;
+  form.append(line);
 }
 
 async function open(href) {

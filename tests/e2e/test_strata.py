@@ -74,7 +74,7 @@ def test_the_play_button_moves_through_the_days(wide, demo):
     expect(wide.get_by_role("button", name="Play")).to_be_visible()
 
 
-def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
+def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say, open_page):
     wide.goto(f"/projects/{demo}/")
     server.model.say("Four on deck 2.")
     say(wide, "How many wheelchair places has the MS Aurelia?")
@@ -103,6 +103,12 @@ def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say):
     fact = folded.and_(drawer.locator(".c-fact")).first
     fact.get_by_text("Correct", exact=True).click()
     fact.get_by_label("Right version").fill("seven, on deck 3")
+    # Without a connection, the text stays.
+    wide.route("**/sources/change/*", lambda route: route.abort(), times=1)
+    fact.get_by_role("button", name="Save").click()
+    expect(fact.get_by_role("alert")).to_have_text("No connection. Your text is still here.")
+    expect(fact.get_by_label("Right version")).to_have_value("seven, on deck 3")
+    open_page.complaints.clear()
     changes = []
     wide.on("request", lambda one: changes.append(one.url) if one.method == "POST" else None)
     fact.get_by_role("button", name="Save").dblclick()

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.files.base import File as StoredFile
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import Max, Sum
+from django.db.models import Exists, Max, OuterRef, Sum
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
 from django.utils import timezone
@@ -193,9 +193,13 @@ def retry(document: File) -> None:
 
 
 def index_again(project: UUID) -> None:
-    """Schedule writing the chunks of the project's files again, in its current search language."""
+    """Schedule writing the chunks of the project's files again, in its current search language.
+
+    Earlier versions have no chunks. If one was indexed first, the file would be summarised from it.
+    """
     ready = FileRevision.objects.filter(project=project, state=FileState.READY)
-    if ready.update(state=FileState.INDEXING, indexed_passages=0):
+    later = ready.filter(document=OuterRef("document"), number__gt=OuterRef("number"))
+    if ready.filter(~Exists(later)).update(state=FileState.INDEXING, indexed_passages=0):
         wake_reading()
 
 

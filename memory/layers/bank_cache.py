@@ -105,7 +105,8 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
 def _read(project: Project) -> tuple[str, list[Any]]:
     """Return the current fingerprint and the columns of the stored bank."""
     [(hash, fact_change, *stored)] = _prepared_rows(project.pk, timezone.now())
-    parts = f"{FORMAT} {project.bank_max_tokens} {[hash, fact_change]}"
+    # The time zone determines the day on which a fact ended.
+    parts = f"{FORMAT} {project.bank_max_tokens} {project.timezone} {[hash, fact_change]}"
     return sha256(parts.encode()).hexdigest(), stored
 
 

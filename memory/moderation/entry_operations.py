@@ -99,7 +99,9 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     new = lines.replaced(entry.read_lines(), passage, REDACTION_MARK, redacted, entry.day)
     entry_text.replace_text(entry, new, by.get_username(), timezone.now(), redacted)
     entry.note = entry.note.replace(passage, REDACTION_MARK)
-    entry.losses = [loss for loss in entry.losses if passage not in str(loss)]
+    entry.losses = [
+        loss for loss in entry.losses if loss["kind"] == losses.MORE or passage not in loss["text"]
+    ]
     entry.save(update_fields=[*entry_text.TEXT_FIELDS, "note", "losses"])
     revisions = entry.revisions.filter(project=entry.project_id, summary__contains=passage)
     for revision in revisions:

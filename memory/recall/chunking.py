@@ -15,6 +15,8 @@ from projects.models.projects import DEFAULT_MIN_INDEX_CHARS, IndexedRole
 
 # The maximum length of a chunk's text in tokens (cl100k_base).
 MAX_CHUNK_TOKENS = 128
+# The number of characters per token that are encoded at first to find the end of a part.
+WINDOW_CHARS_PER_TOKEN = 8
 # The roles whose messages a project can index.
 INDEXED_ROLES = frozenset(IndexedRole.values)
 # Task verbs by language. The comments in task_words.toml explain them.
@@ -178,8 +180,7 @@ def _sentences(text: str, max_tokens: int) -> Iterator[str]:
     for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
         sentence = text[start:end].strip()
         start = end
-        while token_counting.count(sentence) > max_tokens:
-            head = token_counting.truncate(sentence, max_tokens) or sentence[:1]
+        while len(head := _beginning(sentence, max_tokens)) < len(sentence):
             space = head.rfind(" ")
             # Do not cut at a space in the first half, because the part would be too short.
             head = head[:space] if space > len(head) // 2 else head
@@ -187,3 +188,17 @@ def _sentences(text: str, max_tokens: int) -> Iterator[str]:
             sentence = sentence[len(head) :].strip()
         if sentence:
             yield sentence
+
+
+def _beginning(sentence: str, max_tokens: int) -> str:
+    """Return the beginning of `sentence` with at most `max_tokens` tokens; at least one character.
+
+    Not all of the sentence is encoded. Otherwise, a text of 500,000 characters without the end of a
+    sentence would take minutes, and a worker would lose its lease each time.
+    """
+    size = WINDOW_CHARS_PER_TOKEN * max_tokens
+    while True:
+        head = token_counting.truncate(sentence[:size], max_tokens) or sentence[:1]
+        if len(head) < size or size >= len(sentence):
+            return head
+        size *= 2

@@ -8,6 +8,7 @@ truth: a lost task or a killed worker causes a delay, and loses nothing.
 
 import logging
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -257,11 +258,11 @@ def remove_chunks(session: Session, seqs: Sequence[int]) -> int:
         first_seq__lte=max(seqs),
         last_seq__gte=min(seqs),
     )
-    removed = set(seqs)
+    removed = sorted(seqs)
     ids = [
         pk
         for pk, first, last in overlapping.values_list("pk", "first_seq", "last_seq")
-        if any(first <= seq <= last for seq in removed)
+        if bisect_left(removed, first) < bisect_right(removed, last)
     ]
     delete_rows(Chunk.objects.filter(project_id=session.project_id, pk__in=ids))
     return len(ids)

@@ -44,6 +44,9 @@ def catch_up(
             written += update_project(project_id, embedder)
         except EmbedderError as error:
             log.warning("memory_ingest_failed project=%s reason=%s", project_id, error)
+        except Exception:
+            # Catch every error, so that one project does not keep the others out of the index.
+            log.exception("memory_ingest_failed project=%s", project_id)
     return written
 
 

@@ -17,6 +17,7 @@ from memory.layers.summarising.answers import clean_summary, parse_answer
 from memory.layers.summarising.extractive import conversation
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.moderation.diffs import diff_lines, diff_words
+from memory.recall.chunking import MAX_CHUNK_TOKENS, split_text
 from memory.recall.service import is_small_talk
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -75,6 +76,14 @@ def test_one_hostile_line_of_summaries_is_digested_and_audited_at_once(unit):
     with processor_seconds_below(10):
         lines = roll_up([from_text(text, NOON.date()) for text in texts])
         audit([("Mon 1 Nov", text) for text in texts], as_text(lines))
+
+
+@pytest.mark.parametrize("unit", [*UNITS, "ab ", "🦄"])
+def test_a_message_without_the_end_of_a_sentence_is_cut_into_chunks_in_bounded_time(unit):
+    text = unit * (500_000 // len(unit))
+    with processor_seconds_below(20):
+        parts = list(split_text(text, MAX_CHUNK_TOKENS))
+    assert "".join("".join(parts).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -29,6 +29,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[dict] = []
         self.failures: list[int] = []
         self.delay = 0.0
+        self.value = 1.0
 
     @property
     def url(self) -> str:
@@ -47,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(self.server.delay)
         status = self.server.failures.pop(0) if self.server.failures else 200
         texts = payload["input"]
-        vectors = np.array([[len(text), 1, 0] for text in texts], "<f4")
+        vectors = np.array([[len(text), self.server.value, 0] for text in texts], "<f4")
         data = [
             {"object": "embedding", "index": place, "embedding": _encoded(vector, payload)}
             for place, vector in enumerate(vectors)
@@ -160,6 +161,13 @@ def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch)
 def test_other_dimensions_than_are_set_are_refused(server):
     with pytest.raises(EmbedderError, match="STRATA_EMBEDDING_DIMENSIONS"):
         RemoteEmbedder("openai:small", 4).embed_query("a")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_are_refused(server, value):
+    server.value = value
+    with pytest.raises(EmbedderError, match="not finite"):
+        RemoteEmbedder("openai:small", 3).embed_query("a")
 
 
 def test_an_unreachable_server_has_a_readable_reason(monkeypatch):

@@ -15,7 +15,7 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session, delete_session, restore_session
 from chat.importers import FileResult, import_file
 from chat.models import Message, Role, Session, Visibility
-from memory.files import summaries
+from memory.files import processing, summaries
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.layers.lines import from_json
@@ -219,6 +219,20 @@ def test_chats_that_quote_a_forgotten_file_lose_it_in_all_layers(small_bank, pro
     assert CANARY not in everything()
     digest.refresh_from_db()
     assert "P-40" in digest.summary and not digest.withheld
+
+
+def test_another_search_language_does_not_summarise_earlier_versions(project, owner):
+    add_read(project, owner)
+    document = add_read(project, owner, text="A new version.")
+    run_cycle(project)
+    before = entry_of(document)
+    project.search_language = "german"
+    project.save()
+    processing.catch_up(60)
+    after = entry_of(document)
+    assert (after.state, after.file_id) == (EntryStatus.LIVE, before.file_id)
+    chunks = Chunk.objects.filter(source_type=SourceType.FILE)
+    assert set(chunks.values_list("source", "language")) == {(before.file_id, "german")}
 
 
 def test_a_new_version_rewrites_the_entry_and_the_digest(small_bank, project, owner):

@@ -1,6 +1,6 @@
 """Recall finds summaries too, for all members of a project."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -20,6 +20,7 @@ from memory.recall import (
     summaries,
 )
 from memory.recall.embedders import EmbedderError
+from projects.models import Project
 from tests.memory.recall_helpers import AT, talk
 
 pytestmark = pytest.mark.django_db
@@ -141,6 +142,26 @@ def test_a_failed_job_stays_due(project, owner, entry, monkeypatch, caplog):
     indexing.catch_up()
     assert recalled_texts(project, owner) == ["- Another text."]
     assert not indexing.is_behind()
+
+
+def test_a_project_that_cannot_be_indexed_does_not_keep_others_out(
+    project, owner, entry, monkeypatch, caplog
+):
+    other = Project.objects.create(pk=UUID(int=1), name="Other", slug="other-index")
+    update = summaries.update_project
+
+    def fail(project_id, embedder):
+        if project_id == other.pk:
+            raise ValueError("broken")
+        return update(project_id, embedder)
+
+    monkeypatch.setattr(summaries, "update_project", fail)
+    entry_operations.edit(entry, "- Another text.", owner)
+    EntriesChanged.objects.create(project=other)
+    indexing.catch_up()
+    assert "memory_ingest_failed" in caplog.text
+    assert EntriesChanged.objects.filter(project=other).exists()
+    assert recalled_texts(project, owner) == ["- Another text."]
 
 
 def test_reindex_creates_them_again(project, owner, entry):

@@ -69,6 +69,15 @@ def test_a_mark_moves_when_an_earlier_start_of_the_new_fact_is_entered(project, 
     assert "(until 12 Jan)" in rendered_bank(project).text
 
 
+def test_a_mark_moves_when_the_project_changes_its_time_zone(project, owner, entry):
+    own(project, owner, "platform", START)
+    own(project, owner, "payments", ENDS.replace(hour=23))
+    assert "(until 15 Jan)" in rendered_bank(project).text
+    project.timezone = "Pacific/Auckland"
+    project.save()
+    assert "(until 16 Jan)" in rendered_bank(project).text
+
+
 def test_a_past_moment_has_the_marks_of_that_moment(project, owner, entry):
     own(project, owner, "platform", START)
     before, moment = rendered_bank(project).text, timezone.now()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memory.layers.lines import Line
 from memory.layers.summarising import prompts
-from memory.layers.summarising.answers import Bullet, clean_summary, parse_answer
+from memory.layers.summarising.answers import Bullet, SummaryAnswer, clean_summary, parse_answer
 from memory.layers.summarising.llm import MAX_INSTRUCTION_TOKENS
 from memory.layers.summarising.transcript import count_words
 from projects.core import token_counting
@@ -170,6 +170,15 @@ def test_bullets_in_json_have_their_lines(rows, expected):
     answer = parse_answer(json.dumps({"summary": rows, "facts": []}))
     assert answer.is_complete
     assert clean_summary(answer.summary, 3, 80) == expected
+
+
+def test_a_number_of_thousands_of_digits_in_json_is_no_error():
+    number = "1" * 5_000
+    facts = f'{{"summary": ["Ana owns it."], "facts": [{{"subject": "Ana", "line": {number}}}]}}'
+    assert parse_answer(facts) == SummaryAnswer("- Ana owns it.", (), is_complete=True)
+    broken = parse_answer(f'{{"summary": [{number}]}}')
+    with pytest.raises(ValueError):
+        clean_summary(broken.summary, 3, 80)
 
 
 def test_a_long_summary_is_cut_at_the_end_of_a_bullet_or_sentence():

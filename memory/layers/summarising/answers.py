@@ -117,7 +117,8 @@ def _parse_json(text: str) -> SummaryAnswer | None:
     decoder = json.JSONDecoder()
     try:
         value, end = decoder.raw_decode(text, begin.end())
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
+        # ValueError is raised for broken JSON, and for a number of more than 4,300 digits.
         return None
     lines = [value] if isinstance(value, str) else _json_bullets(value)
     if not lines:
@@ -151,7 +152,7 @@ def _json_elements(text: str, place: int, decoder: json.JSONDecoder) -> Iterator
     while True:
         try:
             element, place = decoder.raw_decode(text, place)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return
         yield element
         comma = _COMMA.match(text, place)

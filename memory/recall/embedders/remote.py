@@ -84,6 +84,8 @@ class RemoteEmbedder:
                 f"“{self.model}” gave {shape} numbers, not {len(texts)}×{self.dimensions}: "
                 "set STRATA_EMBEDDING_DIMENSIONS."
             )
+        if not np.isfinite(rows).all():
+            raise EmbedderError(f"“{self.model}” gave numbers that are not finite.")
         return normalise(rows)
 
     def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:

@@ -64,14 +64,18 @@ def prepare(
 ) -> WritePlan:
     """Compute word pieces, token counts and vectors of `chunks`. Raises EmbedderError.
 
-    `renew` is called before each batch of texts that is embedded.
+    `renew` is called between batches of texts, and before each batch that is embedded.
     """
-    texts = [chunk.text for chunk in chunks]
-    for chunk, packed in zip(chunks, wordpieces.pack(texts), strict=True):
-        chunk.pieces = packed
-        chunk.tokens = token_counting.count(
-            format_excerpt(chunk.occurred_at, chunk.speaker, chunk.text, UTC)
-        )
+    for start in range(0, len(chunks), BATCH_SIZE):
+        if start:
+            renew()
+        batch = chunks[start : start + BATCH_SIZE]
+        texts = [chunk.text for chunk in batch]
+        for chunk, packed in zip(batch, wordpieces.pack(texts), strict=True):
+            chunk.pieces = packed
+            chunk.tokens = token_counting.count(
+                format_excerpt(chunk.occurred_at, chunk.speaker, chunk.text, UTC)
+            )
     vectors = embed(chunks, embedder, renew)
     return WritePlan(chunks, vectors, embedder.name, obsolete)
 

@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 
 # The number of sessions that are indexed together.
 BATCH_SIZE = 50
-# The lease is renewed before each batch of texts is embedded. If a worker is killed, other workers
-# can claim its sessions when the lease has expired.
+# The lease is renewed while messages are cut, and before each batch of texts is embedded. If a
+# worker is killed, other workers can claim its sessions when the lease has expired.
 LEASE = timedelta(seconds=60)
 
 
@@ -52,6 +52,7 @@ class Claim:
 
     holder: UUID
     cursors: list[IndexCursor] = field(default_factory=list)
+    renewed_at: float = field(default_factory=time.monotonic)
 
     @property
     def ids(self) -> list[UUID]:
@@ -75,6 +76,12 @@ class Claim:
         """Extend the lease. Raises LeaseLostError if none of the sessions is still held."""
         if not self.held.update(lease_until=Now() + LEASE):
             raise LeaseLostError
+        self.renewed_at = time.monotonic()
+
+    def renew_in_time(self) -> None:
+        """Extend the lease if a third of it is over. Raises LeaseLostError like `renew`."""
+        if time.monotonic() - self.renewed_at > LEASE.total_seconds() / 3:
+            self.renew()
 
 
 # Plain SQL: it runs twice for each message, and Django takes 2 ms to compile it.
@@ -167,7 +174,7 @@ def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) ->
     that cannot be indexed does not affect the others.
     """
     try:
-        stretches = session_chunks.read_stretches(claim.cursors)
+        stretches = session_chunks.read_stretches(claim.cursors, claim.renew_in_time)
         plan = session_chunks.plan_chunks(stretches, embedder, claim.renew)
         progress.chunks += _commit(claim, stretches, plan)
         progress.sessions += len(claim.cursors)
@@ -179,7 +186,7 @@ def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) ->
             _record_failure(claim, error)
             return
         for cursor in claim.cursors:
-            index_claim(Claim(claim.holder, [cursor]), embedder, progress)
+            index_claim(Claim(claim.holder, [cursor], claim.renewed_at), embedder, progress)
 
 
 def _record_failure(claim: Claim, error: Exception) -> None:

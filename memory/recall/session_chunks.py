@@ -79,8 +79,14 @@ class SessionStretch:
             yield chunk
 
 
-def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
-    """Return the turns of each session from the point where its chunks may have to change."""
+def read_stretches(
+    cursors: Sequence[IndexCursor], renew: Callable[[], None]
+) -> list[SessionStretch]:
+    """Return the turns of each session from the point where its chunks may have to change.
+
+    `renew` is called after each turn, because to cut megabytes of messages takes longer than a
+    lease. It may raise to stop the work.
+    """
     starts = _starts(cursors)
     stretches = (
         Q(session=pk, seq__gte=start, seq__lt=start + STRETCH_MESSAGES)
@@ -93,7 +99,8 @@ def read_stretches(cursors: Sequence[IndexCursor]) -> list[SessionStretch]:
     for message in rows:
         messages.setdefault(message.session_id, []).append(message)
     return [
-        _make_stretch(cursor, starts[cursor.pk], messages.get(cursor.pk, [])) for cursor in cursors
+        _make_stretch(cursor, starts[cursor.pk], messages.get(cursor.pk, []), renew)
+        for cursor in cursors
     ]
 
 
@@ -117,7 +124,9 @@ def _start(dirty_from: int, last_chunk: int) -> int:
     return last_chunk if dirty_from - last_chunk < STRETCH_MESSAGES // 2 else dirty_from
 
 
-def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) -> SessionStretch:
+def _make_stretch(
+    cursor: IndexCursor, start: int, messages: Sequence[Message], renew: Callable[[], None]
+) -> SessionStretch:
     session = cursor.session
     final = list(takewhile(lambda message: message.is_final, messages))
     through = final[-1].seq if final else start - 1
@@ -129,7 +138,10 @@ def _make_stretch(cursor: IndexCursor, start: int, messages: Sequence[Message]) 
     has_more = has_read_all and session.last_seq > through
     path = _active_path(session, start, messages)
     indexed = [message for message in final if message.pk in path and _is_read(message)]
-    turns = list(chunking.chunk_messages(indexed, chunking_rules(session, cursor.project)))
+    turns = []
+    for turn in chunking.chunk_messages(indexed, chunking_rules(session, cursor.project)):
+        turns.append(turn)
+        renew()
     if has_more and turns:
         # The last turn may continue, so the next stretch begins with it.
         through = _start(through + 1, turns[-1].first_seq + 1) - 1

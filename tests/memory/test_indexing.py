@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from chat.conversations import edits
 from chat.conversations.generation import finalise
@@ -9,7 +10,7 @@ from chat.conversations.messages import ask, begin_reply, post_message
 from chat.models import Message, Session, Visibility
 from memory import tasks
 from memory.models import Chunk, Corpus, IndexCursor, Vector
-from memory.recall import embedders, indexing, session_chunks
+from memory.recall import chunking, embedders, indexing, session_chunks
 from memory.recall.summaries import mark_changed
 from projects.models import Project
 from tests.memory.hash_embedder import HashEmbedder
@@ -184,10 +185,10 @@ def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
         post_message(session, CUTOVER, author=owner)
     real = session_chunks.read_stretches
 
-    def fail(cursors):
+    def fail(cursors, renew):
         if any(cursor.pk == bad.pk for cursor in cursors):
             raise RuntimeError("broken")
-        return real(cursors)
+        return real(cursors, renew)
 
     monkeypatch.setattr(session_chunks, "read_stretches", fail)
     done = indexing.catch_up()
@@ -200,8 +201,8 @@ def test_a_turn_that_changes_while_it_is_read_is_read_again(project, owner, monk
     post_message(session, CUTOVER, author=owner)
     real, once = session_chunks.read_stretches, []
 
-    def interrupted(cursors):
-        extents = real(cursors)
+    def interrupted(*args):
+        extents = real(*args)
         if not once:
             once.append(edits.edit(session.messages.get(seq=1), BILLING, owner))
         return extents
@@ -218,6 +219,28 @@ def test_a_worker_that_was_overtaken_writes_nothing(project, owner, monkeypatch)
     IndexCursor.objects.update(lease_holder=session.pk)
     indexing.index_claim(claim, embedders.get(), indexing.IndexingProgress())
     assert chunks() == []
+
+
+def test_a_lease_is_renewed_while_megabytes_of_messages_are_cut(
+    project, owner, monkeypatch, settings
+):
+    settings.MERGE_TURNS = False
+    session = Session.objects.create(project=project, creator=owner)
+    for text in (CUTOVER, BILLING, REPLICA):
+        post_message(session, text, author=owner)
+    half_a_lease = indexing.LEASE / 2
+    clock, real = [0.0], chunking.chunk_messages
+
+    def slow(*args):
+        for turn in real(*args):
+            clock[0] += half_a_lease.total_seconds()
+            IndexCursor.objects.update(lease_until=F("lease_until") - half_a_lease)
+            yield turn
+
+    monkeypatch.setattr(indexing.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(chunking, "chunk_messages", slow)
+    assert indexing.catch_up().sessions == 1
+    assert len(chunks()) == 3
 
 
 def test_a_session_longer_than_a_stretch_is_indexed_whole(project, owner, monkeypatch):

@@ -87,6 +87,8 @@ def test_no_name_of_a_file_is_obeyed(unguarded, server, say, open_page):
     refused = {"name": f"{names[0]}.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
     page.locator("[data-picker] input").set_input_files([*files, refused])
     expect(page.locator("[data-pictures] img")).to_have_count(len(files))
+    # A message that waits for its images is not sent if one of them is refused.
+    expect(page.locator("[data-pictures] .refused")).to_have_count(1)
     witness.look(page)
     say(page, "Look")
     expect(page.locator(".turn img")).to_have_count(len(files))

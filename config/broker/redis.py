@@ -25,6 +25,7 @@ class RecoveringQoS(redis.QoS):
         try:
             yield
         except Exception:
+            # After any error, the slot of the message must be free for the next one.
             virtual.QoS.ack(self, delivery_tag)
             raise
 

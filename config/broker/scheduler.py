@@ -175,6 +175,7 @@ class BeatStep(bootsteps.StartStopStep):
             try:
                 self._tick_until_stopped(app)
             except Exception:
+                # Any error would end the thread, and with it the schedule of this process.
                 log.exception("beat_failed")
                 self._stopped.wait(MAX_TICK_S)
             finally:

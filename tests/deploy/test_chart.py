@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 import yaml
 from django.conf import settings
-from jsonschema import Draft7Validator
 
 from config import __version__
 
 CHART = Path(settings.BASE_DIR) / "deploy/helm/strata"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+
+
+def validator():
+    # Imported here, because it takes seconds in each process of a parallel run.
+    from jsonschema import Draft7Validator
+
+    return Draft7Validator(SCHEMA)
 
 
 def is_valid(changes: dict) -> bool:
@@ -25,7 +31,7 @@ def is_valid(changes: dict) -> bool:
         for parent in parents:
             place = place[parent]
         place[last] = value
-    return Draft7Validator(SCHEMA).is_valid(values)
+    return validator().is_valid(values)
 
 
 def test_it_has_the_version_of_strata():
@@ -41,7 +47,7 @@ def test_its_workers_consume_every_queue_once():
 
 
 def test_the_schema_is_one():
-    Draft7Validator.check_schema(SCHEMA)
+    validator().check_schema(SCHEMA)
 
 
 @pytest.mark.parametrize(

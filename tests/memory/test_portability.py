@@ -6,7 +6,6 @@ import zipfile
 from datetime import timedelta
 from pathlib import Path
 
-import jsonschema
 import pytest
 from django.apps import apps
 from django.contrib.auth import get_user_model
@@ -294,6 +293,9 @@ def test_stored_files_are_copied_without_a_connection(lived, image, monkeypatch)
 
 
 def test_each_line_is_as_its_schema_says(lived):
+    # Imported here, because it takes seconds in each process of a parallel run.
+    from jsonschema import Draft202012Validator
+
     file = written(ExportScope(lived))
     with zipfile.ZipFile(file) as archive:
         schema = json.loads(archive.read("schema.json"))
@@ -301,7 +303,7 @@ def test_each_line_is_as_its_schema_says(lived):
     checked = 0
     for name in schema["$defs"]:
         rows = [project] if name == "project" else lines(file, name)
-        checker = jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", **schema})
+        checker = Draft202012Validator({"$ref": f"#/$defs/{name}", **schema})
         for row in rows:
             checker.validate(row)
             checked += 1

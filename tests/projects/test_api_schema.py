@@ -4,7 +4,6 @@ import re
 
 import pytest
 from django.templatetags.static import static
-from drf_spectacular.validation import validate_schema
 
 from tests.access.routes import routes
 
@@ -22,6 +21,9 @@ def schema(client) -> dict:
 
 
 def test_the_schema_is_valid_and_names_every_route(schema):
+    # Imported here, because it takes seconds in each process of a parallel run.
+    from drf_spectacular.validation import validate_schema
+
     validate_schema(schema)
     paths = {
         "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", route.pattern).replace("{pk}", "{id}")

@@ -38,10 +38,14 @@ def edit(
     return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
 
 
+@transaction.atomic
 def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
     """End `fact` at `at`. Raises InvalidInputError if `at` is not after its start."""
-    statement = replace(Statement.of(fact), valid_until=at).checked()
-    return _change(fact, statement, by, ActivityVerb.CLOSED, None, reason)
+    lock_topics(fact.project, [fact.topic])
+    # Somebody may have edited the fact since the caller read it.
+    current = _locked(fact)
+    statement = replace(Statement.of(current), valid_until=at).checked()
+    return _change(current, statement, by, ActivityVerb.CLOSED, None, reason)
 
 
 @transaction.atomic

@@ -80,7 +80,8 @@ def _change_fact(member: Membership, fact: Fact, change: ReceiptChange) -> str:
         facts.hide(fact, by, reason)
         return _("Hidden. New prompts do not contain this fact.")
     if change.action == ReceiptAction.CORRECT:
-        facts.edit(fact, replace(Statement.of(fact), object=change.text), by, None, reason)
+        statement = replace(Statement.of(fact), object=change.text)
+        facts.edit(fact, statement, by, fact.version, reason)
         return _("Corrected.")
     if not change.text:
         facts.close(fact, timezone.now(), by, reason)

@@ -105,6 +105,13 @@ def test_a_fact_can_be_given_an_end(project, give, owner):
         facts.close(fact, MARCH, owner)
 
 
+def test_an_end_keeps_what_somebody_changed_meanwhile(give, owner):
+    fact = give("platfrom")
+    facts.edit(fact, Statement("Billing", "is owned by", "platform", MARCH), owner)
+    ended = facts.close(fact, MAY, owner)
+    assert (ended.object, ended.valid_until) == ("platform", MAY)
+
+
 def test_an_edit_of_what_somebody_changed_meanwhile_is_refused(give, owner):
     fact = give("platform")
     facts.edit(fact, Statement("Billing", "is owned by", "payments", MARCH), owner, version=1)

@@ -1,6 +1,8 @@
 """The prompt section of files: complete small files of the chat, and passages of other files."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,6 +34,8 @@ WHOLE_TOKENS = 2_000
 MAX_FOUND = 12
 # The maximum number of passages of a complete file. Longer files of the chat are searched.
 MAX_WHOLE_PASSAGES = 60
+# The maximum number of passages that are read to find complete files, the smallest files first.
+MAX_WHOLE_ROWS = 300
 # The minimum score of a recalled passage. Few irrelevant passages reach it.
 MIN_FILE_SCORE = 8.0
 FILES_OPENING = (
@@ -79,12 +83,8 @@ def files(turn: Turn) -> PromptSection | None:
     """Return passages of files, numbered so that the answer can cite them."""
     if turn.reply_to is None or not has_files(turn):
         return None
-    whole = _whole_files(turn) if turn.session.pk in _homes_of(turn) else []
-    rows = _pack(turn, whole, WHOLE_TOKENS, len(whole))
-    # A file that does not fit completely is searched instead.
-    complete = {row.revision for row in whole} - {row.revision for row in whole if row not in rows}
-    rows = [row for row in rows if row.revision in complete]
-    used = sum(token_counting.count(_line(0, row)) for row in rows)
+    rows, used = _whole_files(turn) if turn.session.pk in _homes_of(turn) else ([], 0)
+    complete = {row.revision for row in rows}
     found = [row for row in _found(turn) if row.revision not in complete]
     rows += sorted(_pack(turn, found, FOUND_TOKENS, MAX_FOUND, used), key=lambda row: row[1:3])
     if not rows:
@@ -101,8 +101,11 @@ def _pack(
     turn: Turn, rows: Sequence[PassageRow], limit: int, most: int, used: int = 0
 ) -> list[PassageRow]:
     room = min(room_for_texts(turn, FILES_OPENING) - used, limit)
-    sizes = (token_counting.count(_line(MAX_FOUND, row)) for row in rows)
-    return [rows[index] for index in pack_into_budget(sizes, room, most)]
+    return [rows[index] for index in pack_into_budget(map(_tokens, rows), room, most)]
+
+
+def _tokens(row: PassageRow) -> int:
+    return token_counting.count(_line(MAX_FOUND, row))
 
 
 def _line(number: int, row: PassageRow) -> str:
@@ -130,8 +133,25 @@ def _found(turn: Turn) -> list[PassageRow]:
     ]
 
 
-def _whole_files(turn: Turn) -> list[PassageRow]:
-    """Return all passages of the small files of the chat, file by file."""
+def _whole_files(turn: Turn) -> tuple[list[PassageRow], int]:
+    """Return all passages of the files of the chat that fit completely, and their tokens.
+
+    Small files come first. A file that does not fit is searched instead.
+    """
+    room = min(room_for_texts(turn, FILES_OPENING), WHOLE_TOKENS)
+    fitting: list[PassageRow] = []
+    used = 0
+    for _revision, group in groupby(_small_files(turn), key=attrgetter("revision")):
+        rows = list(group)
+        size = sum(map(_tokens, rows))
+        if used + size <= room:
+            fitting += rows
+            used += size
+    return fitting, used
+
+
+def _small_files(turn: Turn) -> list[PassageRow]:
+    """Return the passages of the small files of the chat, the smallest file first."""
     ready = FileRevision.objects.filter(
         project=turn.project, document=OuterRef("document"), state=FileState.READY
     )
@@ -141,11 +161,17 @@ def _whole_files(turn: Turn) -> list[PassageRow]:
         passage_count__lte=MAX_WHOLE_PASSAGES,
         pk=Subquery(ready.order_by("-number").values("pk")[:1]),
     )
-    rows = FilePassage.objects.filter(project=turn.project, revision__in=revisions)
-    rows = rows.select_related("revision__document").order_by("revision", "number")
-    return [
+    passages = FilePassage.objects.filter(project=turn.project, revision__in=revisions)
+    passages = passages.select_related("revision__document").order_by(
+        "revision__passage_count", "revision", "number"
+    )
+    rows = [
         PassageRow(
             it.pk, it.revision_id, it.number, place(it.revision.document.name, it.label), it.text
         )
-        for it in rows
+        for it in passages[:MAX_WHOLE_ROWS]
     ]
+    if len(rows) == MAX_WHOLE_ROWS:
+        # The last file may continue after the limit.
+        rows = [row for row in rows if row.revision != rows[-1].revision]
+    return rows

@@ -1,5 +1,7 @@
 """Files in prompts: cited passages beside talk, receipts that show them, and tools."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -96,6 +98,27 @@ def test_a_small_file_of_the_chat_is_there_as_a_whole_and_in_no_other_chat(proje
     section = section_of(turn_of(chat, owner, "Please shorten it."))
     assert "upright" in section.messages[0].text and "forty litres" in section.messages[0].text
     assert section_of(turn_of(other, owner)) is None
+
+
+def test_a_file_that_does_not_fit_takes_no_room_from_a_small_one(project, owner):
+    chat = create_session(project, owner)
+    pages = (f"# Page {number}\n\n" + "The sea was calm that day. " * 40 for number in range(20))
+    long = add_read(project, owner, "long.md", "\n\n".join(pages), session=chat)
+    assert long.revisions.get().passage_count <= files.MAX_WHOLE_PASSAGES
+    add_read(project, owner, "note.md", "The code of the gate is 4711. " * 12, session=chat)
+    section = section_of(turn_of(chat, owner, "Please shorten it."))
+    assert "4711" in section.messages[0].text and "The sea" not in section.messages[0].text
+
+
+def test_only_so_many_passages_of_small_files_are_read(project, owner, monkeypatch):
+    chat = create_session(project, owner)
+    for number in range(4):
+        add_read(project, owner, f"{number}.md", f"# A\n\nCode {number} opens it.", session=chat)
+    monkeypatch.setattr(files, "MAX_WHOLE_ROWS", 3)
+    section = section_of(turn_of(chat, owner, "Please shorten it."))
+    codes = re.findall(r"Code \d", section.messages[0].text)
+    # The last one read may belong to a file that goes on.
+    assert codes == ["Code 0", "Code 1"]
 
 
 def test_a_private_file_is_in_no_prompt_of_others(project, owner, editor):

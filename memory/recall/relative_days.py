@@ -5,7 +5,7 @@ English and German words are recognised, the languages of the pages.
 
 import re
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 
 from memory.recall.wordpieces import WORDS
 
@@ -35,17 +35,23 @@ _RELATIVE = re.compile(
 def find_relative_days(text: str, day: date) -> Iterator[date]:
     """Yield the days to which `text`, written on `day`, refers by words relative to `day`.
 
-    A month counts as 30 days.
+    A month counts as 30 days. Days outside of the calendar (the years 1 to 9999) are left out.
     """
     for match in _RELATIVE.finditer(text[:MAX_CHARS]):
-        near, weekday, count, unit, count_after, unit_after = (
-            part and part.lower() for part in match.groups()
-        )
-        if near:
-            yield day + timedelta(_DAYS[near])
-        elif weekday:
-            yield day - timedelta((day.weekday() - _WEEKDAYS[weekday] - 1) % 7 + 1)
-        else:
-            number = count or count_after
-            units = int(number) if number.isdigit() else _NUMBERS[number]
-            yield day - timedelta(units * _UNITS[unit or unit_after])
+        ordinal = day.toordinal() + _difference(match, day)
+        if 1 <= ordinal <= date.max.toordinal():
+            yield date.fromordinal(ordinal)
+
+
+def _difference(match: re.Match[str], day: date) -> int:
+    """Return the number of days from `day` to the day that the match means."""
+    near, weekday, count, unit, count_after, unit_after = (
+        part and part.lower() for part in match.groups()
+    )
+    if near:
+        return _DAYS[near]
+    if weekday:
+        return -((day.weekday() - _WEEKDAYS[weekday] - 1) % 7 + 1)
+    number = count or count_after
+    units = int(number) if number.isdigit() else _NUMBERS[number]
+    return -units * _UNITS[unit or unit_after]

@@ -79,3 +79,8 @@ def test_a_long_query_is_a_message_that_continues_a_chat(words, share):
 def test_a_text_may_mention_days_in_relation_to_its_own(text, days):
     friday = date(2024, 3, 1)
     assert list(find_relative_days(text, friday)) == days
+
+
+@pytest.mark.parametrize("text", ["999 months ago", "last Monday", "yesterday"])
+def test_days_before_the_calendar_are_left_out(text):
+    assert list(find_relative_days(text, date(1, 1, 1))) == []

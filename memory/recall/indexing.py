@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import accumulate
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
@@ -30,8 +31,10 @@ from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
 
-# The number of sessions that are indexed together.
+# The maximum number of sessions that are indexed together, and of their messages: the texts, chunks
+# and vectors of all are in memory at the same time.
 BATCH_SIZE = 50
+BATCH_MESSAGES = 5_000
 # The lease is renewed while messages are cut, and before each batch of texts is embedded. If a
 # worker is killed, other workers can claim its sessions when the lease has expired.
 LEASE = timedelta(seconds=60)
@@ -162,11 +165,21 @@ def claim_sessions(due: IndexCursorQuerySet) -> Claim:
             .select_related("session", "project")
             .select_for_update(skip_locked=True, of=("self",))
         )
-        claim.cursors = list(rows.order_by("pk")[:BATCH_SIZE])
+        claim.cursors = _first_messages(list(rows.order_by("pk")[:BATCH_SIZE]))
         IndexCursor.objects.filter(project__in=claim.projects, pk__in=claim.ids).update(
             lease_holder=claim.holder, lease_until=Now() + LEASE
         )
     return claim
+
+
+def _first_messages(cursors: Sequence[IndexCursor]) -> list[IndexCursor]:
+    """Return the first cursors, with at most BATCH_MESSAGES unread messages, but at least one."""
+    messages = accumulate(session_chunks.unread_messages(cursor) for cursor in cursors)
+    return [
+        cursor
+        for index, (cursor, total) in enumerate(zip(cursors, messages, strict=True))
+        if index == 0 or total <= BATCH_MESSAGES
+    ]
 
 
 def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) -> None:

@@ -79,6 +79,11 @@ class SessionStretch:
             yield chunk
 
 
+def unread_messages(cursor: IndexCursor) -> int:
+    """Return the approximate number of messages in the next stretch of the session."""
+    return min(max(cursor.session.last_seq - cursor.dirty_from + 1, 1), STRETCH_MESSAGES)
+
+
 def read_stretches(
     cursors: Sequence[IndexCursor], renew: Callable[[], None]
 ) -> list[SessionStretch]:

@@ -255,6 +255,20 @@ def test_a_session_longer_than_a_stretch_is_indexed_whole(project, owner, monkey
     assert session.index_cursor.indexed_through == 60
 
 
+def test_so_many_messages_are_indexed_together(project, owner, monkeypatch):
+    sessions = [talk(project, owner, CUTOVER, BILLING, REPLICA) for _ in range(3)]
+    clean = chunks()
+    IndexCursor.objects.update(wanted=F("wanted") + 1, dirty_from=1)
+    for messages, claimed in ((2, 1), (3, 1), (6, 2), (9, 3)):
+        monkeypatch.setattr(indexing, "BATCH_MESSAGES", messages)
+        claim = indexing.claim_sessions(IndexCursor.objects.due())
+        assert len(claim.ids) == claimed
+        IndexCursor.objects.update(lease_holder=None, lease_until=None)
+    monkeypatch.setattr(indexing, "BATCH_MESSAGES", 4)
+    assert indexing.catch_up().sessions == len(sessions)
+    assert chunks() == clean
+
+
 def test_nothing_but_small_words_does_not_hold_indexing_up(project, owner, monkeypatch):
     monkeypatch.setattr(session_chunks, "STRETCH_MESSAGES", 10)
     talk(project, owner, CUTOVER, *["ok"] * 50, REPLICA)

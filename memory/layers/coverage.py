@@ -5,7 +5,7 @@ ranges, there is no message to summarise.
 """
 
 import hashlib
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -41,6 +41,8 @@ CONTAINS_MESSAGE = Q(
 # The maximum number of tokens that one entry covers. A longer range might exceed the time limit of
 # a task, which would then be killed and start from the beginning every time.
 MAX_RANGE_TOKENS = 100_000
+# The number of messages that are read at once.
+PAGE_MESSAGES = 500
 
 
 def contributes(message: Message) -> bool:
@@ -88,13 +90,13 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
     than `MAX_RANGE_TOKENS` tokens. It has at least one of them if there is one.
     """
     rows = session.messages.filter(project=session.project_id)
-    messages = list(rows.select_related("author").after(after))
-    finished = list(takewhile(lambda message: message.is_final, messages))
-    on_path = {message.pk for message in path_to(messages, session.head_id)}
-    if last is None:
-        finished = finished[: _range_length(finished, on_path)]
-    else:
-        finished = [message for message in finished if message.seq <= last]
+    # The path depends on all later messages, of which a long conversation has thousands.
+    tree = rows.only("session", "parent", "seq").after(after)
+    on_path = {message.pk for message in path_to(tree, session.head_id)}
+    if last is not None:
+        rows = rows.filter(seq__lte=last)
+    messages = takewhile(lambda message: message.is_final, _in_pages(rows, after))
+    finished = list(messages if last is not None else _first_range(messages, on_path))
     digest = hashlib.sha256()
     for message in finished:
         state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
@@ -107,15 +109,25 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
     )
 
 
-def _range_length(messages: Sequence[Message], on_path: Container[UUID]) -> int:
-    """Return the number of messages in a range that begins with the first of `messages`."""
+def _in_pages(rows: QuerySet[Message], after: int) -> Iterator[Message]:
+    """Yield the messages after the seq `after` in order, without their large columns."""
+    rows = rows.select_related("author").defer("receipt", "lookups", "tool_calls")
+    while page := list(rows.filter(seq__gt=after).order_by("seq")[:PAGE_MESSAGES]):
+        yield from page
+        if len(page) < PAGE_MESSAGES:
+            return
+        after = page[-1].seq
+
+
+def _first_range(messages: Iterable[Message], on_path: Container[UUID]) -> Iterator[Message]:
+    """Yield the messages of the range that begins with the first of `messages`."""
     tokens = 0
-    for index, message in enumerate(messages):
+    for message in messages:
         if message.pk in on_path and contributes(message):
             if tokens and tokens + message.tokens > MAX_RANGE_TOKENS:
-                return index
+                return
             tokens += message.tokens
-    return len(messages)
+        yield message
 
 
 def new_entry(

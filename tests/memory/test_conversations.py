@@ -64,6 +64,20 @@ def test_a_fork_of_a_very_long_chat_is_summarised(session, owner, monkeypatch):
     assert [len(one.contributing) for one in ranges] == [1, 1, 1, 1, 1]
 
 
+def test_a_range_does_not_depend_on_how_many_messages_are_read_at_once(
+    session, monkeypatch, django_assert_num_queries
+):
+    say(session, *["word " * 30 for _ in range(7)])
+    monkeypatch.setattr(coverage, "MAX_RANGE_TOKENS", 100)
+    whole, first = coverage.read_range(session, 0, 7), coverage.read_range(session, 0)
+    assert (len(whole.contributing), len(first.contributing)) == (7, 3)
+    monkeypatch.setattr(coverage, "PAGE_MESSAGES", 2)
+    assert coverage.read_range(session, 0, 7) == whole
+    # The path, and two pages: the texts of the other messages are not read.
+    with django_assert_num_queries(3):
+        assert coverage.read_range(session, 0) == first
+
+
 def test_a_failure_after_the_lease_has_expired_is_retried_later(session):
     say(session, "The cutover is on 3 March.")
     lease = leases.claim(Cursor.objects.all(), session.pk)

@@ -103,8 +103,8 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
     def spoken_by(self, user) -> "MessageQuerySet":
         """Return the user's own messages, without those recorded in another name."""
-        own = self.filter(author=user, author_name__in=("", user.get_username()))
-        return own.exclude(role=Role.ASSISTANT)
+        names = ("", user.get_username(), display_name(user))
+        return self.filter(author=user, author_name__in=names).exclude(role=Role.ASSISTANT)
 
     def after(self, seq: int) -> "MessageQuerySet":
         return self.filter(seq__gt=seq).order_by("seq")

@@ -93,6 +93,15 @@ def test_a_program_records_messages_from_elsewhere(api, owner, url):
         assert (answer["author"], answer["recorded_by"]) == ("olive", None)
 
 
+def test_a_message_with_the_users_own_name_is_the_users_own(session, owner):
+    owner.first_name, owner.last_name = "Olive", "Oyl"
+    owner.save()
+    names = ["", "olive", "Olive Oyl", "Caroline"]
+    messages = [post_message(session, "Hi", author=owner, author_name=name) for name in names]
+    assert [message.recorded_by for message in messages] == ["", "", "", "olive"]
+    assert set(Message.objects.spoken_by(owner)) == set(messages[:3])
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

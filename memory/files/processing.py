@@ -82,8 +82,8 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
     except reading.UnreadableFileError as error:
         return _give_up(lease, error.reason)
     except Exception:
-        # Does not count as an attempt, because this process is alive.
-        lease.row.update(state=FileState.WAITING)
+        # This process is alive, so its attempt does not count. `leases.run` counts the failure.
+        lease.row.update(state=FileState.WAITING, failures=revision.failures)
         raise
     passages = (
         FilePassage(
@@ -107,7 +107,7 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
         revision.save(
             update_fields=[
                 *("passage_count", "state", "indexed_passages"),
-                *("media_type", "title", "page_count", "warnings"),
+                *("media_type", "title", "page_count", "warnings", "failures"),
             ]
         )
     if not revision.passage_count:

@@ -94,6 +94,13 @@ def test_a_file_that_failed_is_read_again_on_request(project, owner, monkeypatch
     assert read(document).state == FileState.READY
 
 
+def test_a_failed_attempt_counts_once(project, owner):
+    document = add_text(project, owner)
+    default_storage.delete(document.revisions.get().file.name)
+    revision = read(document)
+    assert (revision.state, revision.failures) == (FileState.WAITING, 1)
+
+
 def test_a_worker_that_dies_while_it_indexes_is_continued(project, owner, monkeypatch):
     monkeypatch.setattr(processing, "INDEXED_BATCH_SIZE", 1)
     document, written = add_text(project, owner), []

@@ -116,12 +116,14 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
 
 @dataclass
 class CycleReport:
-    """The numbers of entries and projects that one cycle in the foreground processed."""
+    """The numbers of entries and projects that a cycle in the foreground changed, and of the
+    sessions that it did not summarise.
+    """
 
     summarised: int = 0
     rewritten: int = 0
     rolled_up: int = 0
-    failed: int = 0
+    skipped: int = 0
 
 
 def run(
@@ -133,15 +135,15 @@ def run(
     report = CycleReport()
     work = due(now, project)
     while work.sessions:
-        written = 0
+        before = report.summarised
         for session_id in work.sessions:
-            entry = conversations.summarise(session_id, now)
-            written += entry is not None
-            report.failed += entry is None
+            if conversations.summarise(session_id, now):
+                report.summarised += 1
+            else:
+                report.skipped += 1
             progress(report)
-        report.summarised += written
         work = due(now, project)
-        if not written:
+        if report.summarised == before:
             break
     for entry_id in work.entries:
         report.rewritten += rewrite(entry_id, now) is not None

@@ -161,7 +161,7 @@ class LayerUpdate:
         """Carry out the plan until nothing is left to do. Return whether anything changed."""
         changed = False
         for _ in range(MAX_ROUNDS):
-            changed = self.dissolve() or self.absorb() or changed
+            changed |= self.dissolve() | self.absorb()
             nodes = plannable_nodes(self.project)
             budget = entry_budget(self.project)
             plan = ladder.rewrites(nodes) or ladder.roll_ups(nodes, self.now, budget)

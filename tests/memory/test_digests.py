@@ -11,7 +11,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle, digests
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
-from memory.models import Entry, EntryRevision, EntryStatus, Ladder
+from memory.models import Cursor, Entry, EntryRevision, EntryStatus, Ladder
 from memory.moderation import entry_operations
 from tests.scripted import Answer
 
@@ -235,3 +235,29 @@ def test_an_entry_hidden_while_its_digest_is_written_stays_hidden(small, owner, 
     digests.update_layers(small.pk, now)
     hidden.refresh_from_db()
     assert (hidden.state, hidden.parent) == (EntryStatus.HIDDEN, None)
+
+
+def test_the_children_of_an_approved_digest_are_absorbed_beside_a_digest_without_children(
+    small, owner, remember
+):
+    small.bank_max_tokens = 5_000
+    small.save()
+    approved = remember("- A day", granularity="day", period_key="2026-01-05")
+    child = remember("- A chat", talk(small, owner, 0), parent=approved)
+    Cursor.objects.update(summarised_through=4, unsummarised_messages=0)
+    empty = remember("- A week", granularity="week", period_key="2026-W01", state="stale")
+    digests.update_layers(small.pk, START + timedelta(days=3))
+    child.refresh_from_db()
+    assert child.state == EntryStatus.ABSORBED
+    assert not Entry.objects.filter(pk=empty.pk).exists()
+
+
+def test_a_cycle_reports_each_conversation(small, owner):
+    for day in range(2):
+        talk(small, owner, day)
+    counts: list[int] = []
+    report = cycle.run(
+        START + timedelta(days=3), progress=lambda report: counts.append(report.summarised)
+    )
+    assert counts[:2] == [1, 2]
+    assert (report.summarised, report.skipped) == (2, 0)

@@ -98,7 +98,7 @@ def test_a_cycle_summarises_nothing_of_it(bring, project):
     cursor = Cursor.objects.get(session=memories())
     assert (cursor.summarised_through, cursor.unsummarised_messages) == (2, 0)
     report = cycle.run(later(), project)
-    assert (report.summarised, report.failed) == (1, 0)  # Of the conversation beside it.
+    assert (report.summarised, report.skipped) == (1, 0)  # Of the conversation beside it.
     assert len(entries()) == 2
 
 

@@ -30,11 +30,11 @@ class Command(BaseCommand):
         report = cycle.run(options["now"] or datetime.now(UTC), project, self.progress)
         self.stdout.write(
             f"conversations summarised: {report.summarised}, rewritten: {report.rewritten}, "
-            f"projects rolled up: {report.rolled_up}, failed or left for later: {report.failed}"
+            f"projects rolled up: {report.rolled_up}, failed or left for later: {report.skipped}"
         )
 
     def progress(self, report: cycle.CycleReport) -> None:
         if sys.stderr.isatty():
             self.stderr.write(
-                f"\r{report.summarised} summarised, {report.failed} failed", ending=""
+                f"\r{report.summarised} summarised, {report.skipped} skipped", ending=""
             )

@@ -30,7 +30,10 @@ Known = Mapping[str, object]
 EVENT = {
     "type": "object",
     "properties": {
-        "event": {"type": "string", "enum": ["message", "lookups", "delta", "done", "error"]},
+        "event": {
+            "type": "string",
+            "enum": ["message", "lookups", "thinking", "delta", "done", "error"],
+        },
         "id": {"type": "string"},
         "data": {"type": "string", "description": "JSON."},
     },
@@ -39,10 +42,11 @@ EVENT = {
 EVENTS = OpenApiResponse(
     EVENT,
     "Server-sent events. `message`: the stored message. `lookups`: all lookups of the model so "
-    "far, sent when a lookup begins or ends. `delta` {`text`}: the next part of the reply. The "
-    "last event is `done` with the complete reply or, if the model failed, `error` {`detail`, "
-    "`id`, `reply`}. All events except `lookups` have an id for Last-Event-ID. After 15 seconds "
-    "without an event, a comment is sent.",
+    "far, sent when a lookup begins or ends. `thinking` {`text`}: the next part of the model's "
+    "reasoning. `delta` {`text`}: the next part of the reply. The last event is `done` with the "
+    "complete reply or, if the model failed, `error` {`detail`, `id`, `reply`}. All events except "
+    "`lookups` and `thinking` have an id for Last-Event-ID. After 15 seconds without an event, a "
+    "comment is sent.",
     examples=[
         OpenApiExample(
             "Events",

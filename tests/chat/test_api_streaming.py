@@ -8,6 +8,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import AsyncClient
 
+from chat.api.answering import EVENT
 from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status
 from chat.streaming import live_replies, sse
@@ -73,6 +74,7 @@ def test_reasoning_is_shown_and_not_stored(send, owner, url, scripted):
     stream_events = events(text)
     thinking = [data["text"] for name, data in stream_events if name == "thinking"]
     assert "".join(thinking) == "They ask for a day. It is in the plan."
+    assert all(f'"{name}"' in json.dumps(EVENT) for name, _data in stream_events)
     assert "".join(data["text"] for name, data in stream_events if name == "delta") == "On 3 March."
     assert "plan" not in json.dumps(stream_events[-1])
     reply = Message.objects.get(role="assistant")

@@ -4,7 +4,7 @@ import { watchScrollers } from "./scrollers.js";
 
 const labels = document.querySelector("[data-copy-name]")?.dataset;
 
-/** Prepares the answers in `root`: copy buttons, bars of code blocks, focus of what scrolls. */
+/** Prepares the texts in `root`: copy buttons, bars of code blocks, focus of scrollable elements. */
 export function enhanceText(root) {
   watchScrollers(root);
   if (navigator.clipboard)

@@ -1,10 +1,10 @@
 // Drafts of messages in this browser: kept for each user and chat until they are sent, and removed at
-// sign-out. A session that expires keeps them.
+// sign-out, but not when a session expires.
 
 const PREFIX = "strata-draft/";
-// Of a new chat's draft that was sent as a plain form. The page of the chat removes it.
+// Has the name of a new chat's draft that was sent as a plain form. The chat's page removes the draft.
 const SENT = "strata-sent-draft";
-// Of a new chat's draft while files begin the chat. The page of the chat takes it over.
+// Has the name of a new chat's draft if files begin the chat. The chat's page takes the draft over.
 const MOVING = "strata-moving-draft";
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
@@ -44,15 +44,15 @@ export function draftOf(name) {
         if (text) storage.setItem(key, JSON.stringify({ text, savedAt: Date.now() }));
         else storage.removeItem(key);
       }),
-    /** Removes it when the page of a chat opens next. */
+    /** Removes the draft when the next page of a chat opens. */
     markSent: () => using("sessionStorage", (storage) => storage.setItem(SENT, name)),
-    /** Makes it the draft of the chat whose page opens next. */
+    /** Moves the draft to the chat whose page opens next. */
     moveToNextChat: () => using("sessionStorage", (storage) => storage.setItem(MOVING, name)),
   };
 }
 
-/** Removes the draft that was sent, and moves the one of a chat that began with files, if a chat is
- * shown. Any other page means that sending failed. */
+/** On the page of a chat, removes the draft that was sent, or takes over that of a chat that files
+ * began. Any other page means that sending failed. */
 function settle() {
   const [sent, moving] = [SENT, MOVING].map((name) =>
     using("sessionStorage", (storage) => {

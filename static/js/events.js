@@ -1,4 +1,4 @@
-// Server-sent events out of a fetch response, which unlike EventSource may answer a POST.
+// Reads server-sent events from a fetch response. An EventSource cannot send a POST.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
 export const MEDIA_TYPE = "text/event-stream";
@@ -7,7 +7,7 @@ export function isStream(response) {
   return response.ok && (response.headers.get("Content-Type") ?? "").startsWith(MEDIA_TYPE);
 }
 
-/** Yields {event, data} for each event; comments, such as pings, are passed over. */
+/** Yields {event, data} for each event. Comments, such as pings, are skipped. */
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

@@ -1,11 +1,11 @@
-// Files for a project or a chat: what is dropped on the page or pasted goes into the file field.
+// Puts files that are dropped on the page or pasted into the file field of a project or a chat.
 
 const form = document.querySelector("[data-files]");
 const field = form?.querySelector("input[type=file]");
 const box = form?.closest("[popover]");
 
-/** Puts files into the field. On the page of files they are sent at once; in a chat the reader
- * chooses first who gets them. */
+/** Puts files into the field. The page of files sends them at once. In a chat, the user first chooses
+ * whether the chat or the project gets them. */
 export function take(files) {
   if (!form || !files.length) return;
   const transfer = new DataTransfer();
@@ -15,15 +15,15 @@ export function take(files) {
   else form.requestSubmit();
 }
 
-/** Returns whether files are chosen in a chat and not added yet. Shows them then, because a message
- * would be sent without them. */
+/** Returns whether files of a chat are chosen but not added. If so, shows them, because a message would
+ * be sent without them. */
 export function showUnadded() {
   if (!box || !field.files.length) return false;
   showNotice("unadded");
   return true;
 }
 
-/** Shows the files with one of the notices of their form; without a name, with none. */
+/** Shows the files, with the notice `name` of their form if there is a name. */
 export function showNotice(name) {
   for (const notice of form.querySelectorAll("[data-notice]"))
     notice.hidden = notice.dataset.notice !== name;
@@ -34,7 +34,7 @@ if (form) {
   form.querySelector("[data-cancel]")?.addEventListener("click", () => {
     field.value = "";
   });
-  // The page is loaded again, without the images of the message box.
+  // Adding files reloads the page, which would lose the images of the composer.
   if (box)
     form.addEventListener("submit", (event) => {
       if (!document.querySelector("[data-composer] .picture:not(.refused)")) return;

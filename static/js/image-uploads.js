@@ -1,13 +1,13 @@
-// The images of a message: selected, pasted or dropped, with a preview. In a chat each is uploaded
-// immediately; before a chat's first message they stay in the form's file field.
+// The images of a message: selected, pasted or dropped, with a preview. In a chat, each image is
+// uploaded at once. Before a chat's first message, images stay in the form's file field.
 import { csrfToken } from "./csrf.js";
 import { take } from "./files.js";
 
 const MAX_IMAGES = 10;
 
 /** Returns the images of a composer: `any()` returns whether there are images to send, `ready()` waits
- * until they are uploaded and resolves to whether none was refused, `list()` returns the uploaded ones,
- * and `clear(sent)` removes those and refused ones. */
+ * for the uploads and resolves to whether none was refused, `list()` returns the uploaded images, and
+ * `clear(sent)` removes the sent images and all refused ones. */
 export function imageUploads(form) {
   const picker = form.querySelector("[data-picker] input");
   if (!picker)
@@ -113,7 +113,7 @@ export function imageUploads(form) {
       await uploads;
       return !waiting.some(({ isRefused }) => isRefused);
     },
-    // One that was added while others were uploaded stays for the next message.
+    // An image that was added while others were uploaded stays for the next message.
     list: () => [...images].filter(({ isUploaded }) => isUploaded),
     clear(sent) {
       for (const image of sent) images.delete(image);

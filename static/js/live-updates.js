@@ -1,4 +1,4 @@
-// Live updates of a chat page: it is refreshed whenever the session's version rises.
+// Live updates: refreshes a chat page whenever the version of its session increases.
 import { followEnd } from "./autoscroll.js";
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { chatsShown } from "./older-chats.js";
@@ -90,7 +90,7 @@ async function reopen(event) {
   }
 }
 
-/** Listens until the page is hidden, since a browser opens few connections to one server. */
+/** Listens until the page is hidden, because a browser opens only a few connections to a server. */
 async function listen() {
   if (isDeleted) return;
   listening = new AbortController();

@@ -62,7 +62,7 @@ async function submitChange(form, button) {
   } else throw new SendError(await errorDetail(response));
 }
 
-// Reads the attribute, since the property of a missing one is the page's own URL.
+// Without the attribute, the property `formAction` is the page's own URL.
 const targetUrl = (form, button) =>
   button.hasAttribute("formaction") ? button.formAction : form.action;
 

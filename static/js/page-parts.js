@@ -5,7 +5,7 @@ import { announce } from "./replies.js";
 
 const main = document.getElementById("main");
 const foot = () => document.querySelector("[data-foot]");
-// The composer that was replaced, with its draft. It returns when the user may write again.
+// The replaced composer with its draft. It is shown again when the user may write again.
 let replacedComposer = null;
 
 /** Replaces the parts of the page with those in `update`. */

@@ -25,7 +25,7 @@ async function show(response) {
   await poll();
 }
 
-/** Replaces the text "Writing the summary…" by the summary as soon as there is one. */
+/** Replaces the text "Writing the summary…" by the summary when it is written. */
 async function poll() {
   const pending = box.querySelector("[data-remember-poll]");
   if (!pending) return;
@@ -39,7 +39,7 @@ async function poll() {
     if (!pending.isConnected) return;
     const template = document.createElement("template");
     template.innerHTML = html;
-    // While nothing changes, a screen reader is not told again.
+    // If nothing changed, the box stays, so that a screen reader does not repeat it.
     if (template.content.querySelector("[data-remember-poll]")) return poll();
     box.replaceChildren(template.content);
     scrollToEnd();
@@ -53,7 +53,7 @@ if (form) {
     event.preventDefault();
     whileBusy(event.submitter ?? form.querySelector("button"), remember);
   });
-  // It is no longer the end of the chat.
+  // The box is no longer at the end of the chat.
   for (const name of ["strata:reply-begun", "strata:chat-deleted"])
     document.addEventListener(name, () => box.replaceChildren());
 } else if (box) poll();

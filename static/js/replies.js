@@ -128,7 +128,7 @@ async function showStream(response, turn, onSent = () => {}) {
   } finally {
     if (turn) followedIds.delete(turn.dataset.turn);
   }
-  // Nobody knows whether the message was stored.
+  // The message may have been stored.
   if (!turn) throw new SendError(statusText("lost"));
   if (!hasEnded) await retry(turn, MAX_TRIES - 1);
 }
@@ -152,7 +152,7 @@ function finish(turn, event, data) {
   document.dispatchEvent(new Event("strata:reply"));
 }
 
-/** Adds to the reasoning of the reply, which is folded. The server does not store it. */
+/** Adds text to the folded reasoning of the reply. The server does not store it. */
 function showThinking(turn, text) {
   const details = turn.querySelector("[data-thinking]");
   if (!details) return;

@@ -3,7 +3,7 @@
 import { followEnd } from "./autoscroll.js";
 import { fragment } from "./turns.js";
 
-/** Fills `turn` from the start. Text that comes faster than the screen is drawn is added in one go. */
+/** Fills `turn` from the start. Text is added at most once per frame. */
 export function streamText(turn) {
   const blocks = turn.querySelector("[data-blocks]");
   const tail = document.createTextNode("");

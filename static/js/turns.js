@@ -1,4 +1,4 @@
-// The turns on a chat page: added, replaced and removed. A turn that the user edits stays open.
+// Adds, replaces and removes the turns on a chat page. An open editor stays open.
 import { enhanceText } from "./copy.js";
 
 export const turns = document.querySelector("[data-turns]");
@@ -51,8 +51,8 @@ export function removeTurn(turn) {
   turn.remove();
 }
 
-/** Makes the turns equal to those in `update`, and replaces only turns that differ. Turns for whose id
- * `isStreaming` is true and turns that the user edits stay. */
+/** Makes the turns equal to those in `update`, and replaces only turns that differ. Turns that are
+ * streaming are not replaced, and turns with an open editor are not removed. */
 export function updateTurns(update, isStreaming) {
   preserveFocus(() => applyUpdate(update, isStreaming));
 }

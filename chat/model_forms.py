@@ -91,7 +91,7 @@ class ProviderForm(forms.Form):
         provider.set_key(data["key"] or providers.NO_KEY)
         provider.catalogue, provider.checked_at = data["catalogue"], timezone.now()
         provider.save()
-        providers.forget_saved()
+        providers.clear_provider_cache()
         return provider
 
 

@@ -256,7 +256,7 @@ def environment_servers() -> dict[str, ModelServer]:
     return {name: ModelServer(name, addresses[name], keys.get(name, NO_KEY)) for name in names}
 
 
-def forget_saved() -> None:
+def clear_provider_cache() -> None:
     """Clear the cache, so that this process reads the providers again at the next call."""
     global _saved
     _saved = (0.0, {})

@@ -47,7 +47,7 @@ class Account:
 
     def find_limits(self) -> None:
         """Read the limits that apply to the calls. Takes no query if the server has no limits."""
-        self.limits = limits.limits_for(self.project_id, self.payer) if limits.is_any() else []
+        self.limits = limits.limits_for(self.project_id, self.payer) if limits.any_limits() else []
 
     def begin(self, model: str) -> "Booking":
         """Add a call of `model` that begins now. With `in_advance` it writes to the database, so

@@ -153,7 +153,7 @@ class Budget:
         return SpendingLimitError(message % context, wait, status=429, code="spending_limit")
 
 
-def is_any() -> bool:
+def any_limits() -> bool:
     """Return whether the server has any limit, cached for CACHE_S. It may read the database."""
     global _any_limit
     read_at, answer = _any_limit
@@ -164,7 +164,7 @@ def is_any() -> bool:
 
 
 @receiver([post_save, post_delete], sender=SpendingLimit)
-def forget_cached(**_: Any) -> None:
+def clear_cache(**_: Any) -> None:
     global _any_limit
     _any_limit = (0.0, False)
     _settled_sums.clear()
@@ -281,7 +281,7 @@ def all_budgets(project_id: Any, payer: Payer) -> Iterator[Budget]:
 
 def require_room(project: Project, payer: Payer) -> None:
     """Raise `SpendingLimitError` if a limit is used up. Call this before anything is written."""
-    if not is_any():
+    if not any_limits():
         return
     for budget in all_budgets(project.pk, payer):
         if budget.is_used_up:
@@ -292,7 +292,7 @@ def warnings(project: Project, payer: Payer) -> list[Budget]:
     """Return the amounts of which at least 80 % are used. Takes no query if the server has no
     limits.
     """
-    if not is_any():
+    if not any_limits():
         return []
     return [item for item in all_budgets(project.pk, payer) if item.is_nearly_used_up]
 

@@ -26,7 +26,7 @@ _set_prices: tuple[float, dict[str, ModelPrice]] = (0.0, {})
 
 
 @receiver([post_save, post_delete], sender=ModelPrice)
-def forget_cached(**_: object) -> None:
+def clear_cache(**_: object) -> None:
     """Clear the cache, so that this process reads the prices again at the next call."""
     global _set_prices
     _set_prices = (0.0, {})

@@ -20,7 +20,7 @@ from chat.links import session_url
 from chat.model_forms import ProjectModelsForm, ProviderForm, ServerModelsForm, SessionModelForm
 from chat.models import Call, CallKind, ModelProvider, ProviderKind
 from chat.models.calls import SUMMARY_KINDS
-from chat.providers import catalogue, discovery, forget_saved
+from chat.providers import catalogue, clear_provider_cache, discovery
 from chat.views import presenters
 from projects.models import Project
 from projects.models.server import default_chat_model, default_system_model
@@ -118,7 +118,7 @@ def _month_cost() -> float | None:
 def model_provider_remove(request: HttpRequest, pk) -> HttpResponse:
     _check_administrator(request)
     get_object_or_404(ModelProvider, pk=pk).delete()
-    forget_saved()
+    clear_provider_cache()
     messages.success(request, _("The provider and its key were removed."))
     return redirect("models")
 

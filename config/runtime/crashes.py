@@ -137,7 +137,7 @@ def folder() -> Path:
 
 
 @worker_shutting_down.connect
-def forget_own_tasks(**_: Any) -> None:
+def remove_own_files(**_: Any) -> None:
     """Delete the files of this worker at shutdown, so that its tasks do not count as crashes."""
     for path in folder().glob("*.json"):
         if str(os.getpid()) in path.name.split("-")[:2]:

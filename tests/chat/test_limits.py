@@ -245,7 +245,7 @@ def test_use_before_the_day_and_the_month_does_not_count(project, owner):
 
 
 def test_without_any_limit_nothing_is_asked(session, owner, scripted):
-    assert not limits.is_any()
+    assert not limits.any_limits()
     with CaptureQueriesContext(connection) as queries:
         limits.require_room(session.project, Payer(owner.pk))
     assert len(queries) == 0

@@ -84,9 +84,9 @@ def wire(settings, monkeypatch) -> Iterator[type[Wire]]:
     addresses = {kind: f"{address}/v1" for kind in providers.ADDRESSES} | {"anthropic": address}
     monkeypatch.setattr(providers, "ADDRESSES", addresses)
     Wire.address = f"{address}/v1"
-    providers.forget_saved()
+    providers.clear_provider_cache()
     yield Wire
-    providers.forget_saved()
+    providers.clear_provider_cache()
     server.shutdown()
     server.server_close()
 
@@ -205,11 +205,11 @@ def test_a_new_secret_key_needs_the_old_one_or_the_key_again(add, wire, settings
     add(kind="groq", key=KEY)
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another " * 8
-    providers.forget_saved()
+    providers.clear_provider_cache()
     server = providers.server_of("groq:any")
     assert server and server.key == KEY
     settings.SECRET_KEY_FALLBACKS = []
-    providers.forget_saved()
+    providers.clear_provider_cache()
     with pytest.raises(providers.ProviderError, match="Models page"):
         providers.server_of("groq:any")
 

@@ -30,11 +30,11 @@ def lab(settings, tmp_path) -> Iterator[ScriptedModel]:
     settings.OUTBOUND_ALLOW = [ip_network("127.0.0.0/8")]
     settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
     settings.MEDIA_ROOT = tmp_path / "files"
-    providers.forget_saved()
+    providers.clear_provider_cache()
     with ScriptedModel(default=f"A {WORD}.") as model:
         model.key = CANARY
         yield model
-    providers.forget_saved()
+    providers.clear_provider_cache()
 
 
 def plain_sql(dump: bytes) -> bytes:

@@ -28,7 +28,7 @@ if "shut-down" not in sys.argv:
     with crashes.running("memory.tasks.summarise_session", ["0198-1"], {}):
         os._exit(9)
 with crashes.running("memory.tasks.summarise_session", ["0198-1"], {}):
-    crashes.forget_own_tasks()
+    crashes.remove_own_files()
     os._exit(9)
 """
 

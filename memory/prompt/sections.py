@@ -27,7 +27,6 @@ from memory.layers.lines import quote_text
 from memory.models import Block, Entry, SourceType
 from memory.models.entries import CONVERSATION
 from memory.recall import (
-    MIN_SUMMARY_SCORE,
     TRANSCRIPT_SOURCES,
     RecallResult,
     RecallScope,
@@ -213,7 +212,7 @@ def _recall(turn: Turn) -> RecalledContext:
         seqs = range(excerpt.first_seq, excerpt.last_seq + 1)
         if not any((excerpt.session, seq) in originals for seq in seqs):
             unique.setdefault((excerpt.speaker, excerpt.text), excerpt)
-    relevant = filter_relevant(summaries, MIN_SUMMARY_SCORE)
+    relevant = filter_relevant(summaries)
     return RecalledContext(list(unique.values()), [summary.source for summary in relevant])
 
 

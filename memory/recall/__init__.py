@@ -3,7 +3,6 @@
 from memory.recall.fact_search import relevant_facts
 from memory.recall.search import TRANSCRIPT_SOURCES, RecallScope
 from memory.recall.service import (
-    MIN_SUMMARY_SCORE,
     RecallResult,
     filter_relevant,
     format_excerpt,
@@ -15,7 +14,6 @@ from memory.recall.service import (
 )
 
 __all__ = [
-    "MIN_SUMMARY_SCORE",
     "TRANSCRIPT_SOURCES",
     "RecallResult",
     "RecallScope",

@@ -46,11 +46,9 @@ RECALL_SECONDS = Histogram(
 MAX_QUERY_CHARS = 2_000
 # The maximum number of results of a search without a query and without a limit.
 DEFAULT_LIMIT = 200
-# The minimum score of a relevant excerpt (see memory.recall.ranking). Few irrelevant ones reach it.
+# The minimum score of a relevant result (see memory.recall.ranking). Few irrelevant ones reach it.
 MIN_SCORE = 8.0
-# The minimum score of a relevant summary. Summaries have no neighbours that add to their score.
-MIN_SUMMARY_SCORE = 8.0
-# The maximum difference from the best score. At this distance, the odds are e^-4.
+# The maximum difference from the best score. At this difference, a result is e^-4 times as likely.
 MAX_SCORE_GAP = 4.0
 # Parameters of packing into a budget, measured on labelled conversations (docs/recall.md).
 # The weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.

@@ -15,7 +15,7 @@ from memory.models import Entry, SourceType
 from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.prompt.files import MIN_FILE_SCORE
-from memory.recall import MIN_SUMMARY_SCORE, RecallScope, filter_relevant, recall, relevant_facts
+from memory.recall import RecallScope, filter_relevant, recall, relevant_facts
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page
@@ -99,7 +99,7 @@ def _summaries(member: Membership, scope: RecallScope, query: str) -> list[Entry
     """Return the conversation entries that best answer the query."""
     scope = replace(scope, source_types=(SourceType.ENTRY,))
     results = recall(scope, query, limit=MAX_SIDE_RESULTS)
-    ids = [result.source for result in filter_relevant(results, MIN_SUMMARY_SCORE)]
+    ids = [result.source for result in filter_relevant(results)]
     entries = entries_for(member).filter(withheld=False).in_bulk(ids)
     return [entries[pk] for pk in ids if pk in entries]
 

@@ -1,5 +1,5 @@
-"""Find the sessions and messages that a user may read or change. Others raise Http404, or
-PermissionDenied if the user may read but not change a message.
+"""Find the sessions and messages that a user may read or change. Without permission, functions
+raise Http404, or PermissionDenied if the user may read the message but not change it.
 """
 
 from uuid import UUID
@@ -15,8 +15,7 @@ from chat.models.sessions import SessionStatus
 from projects import permissions
 from projects.core.database import PreparedObjects
 from projects.core.models import new_id
-from projects.models import MemberRole as MemberRole
-from projects.models import Membership
+from projects.models import MemberRole, Membership
 
 
 def sessions_for(user, token=None):

@@ -102,7 +102,7 @@ async def stream_reply(
                     changes |= _lookup_fields(answer.loop)
                     yield event
                 else:
-                    changes |= _completion_fields(event, answer.loop.fallback)
+                    changes |= _completion_fields(event, answer.loop.failed_model)
                     status = Status.COMPLETE
                     yield event
         except ProviderError as error:
@@ -153,10 +153,10 @@ def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
     return {"lookups": [asdict(lookup) for lookup in loop.lookups], "receipt": loop.receipt()}
 
 
-def _completion_fields(event: Finished, fallback: Mapping[str, str] | None) -> dict[str, object]:
+def _completion_fields(event: Finished, failed: Mapping[str, str] | None) -> dict[str, object]:
     notices = []
-    if fallback:
-        notices.append(f"{fallback['model']} did not answer: {fallback['reason']}")
+    if failed:
+        notices.append(f"{failed['model']} did not answer: {failed['reason']}")
     if event.unseen:
         notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:

@@ -66,8 +66,8 @@ class LookupLoop:
     is_closed: bool = False
     # Set when the model has sent something.
     has_begun: bool = False
-    # The model that failed before, and why.
-    fallback: Mapping[str, str] | None = None
+    # The name of the model that failed before this one, and the reason.
+    failed_model: Mapping[str, str] | None = None
 
     @classmethod
     def begin(
@@ -86,8 +86,8 @@ class LookupLoop:
     def receipt(self) -> dict[str, object]:
         """Return the receipt of the prompt, with the results of the lookups."""
         prompt = replace(self.prompt, sections=(*self.prompt.sections, *self.results))
-        fallback = {"fallback": dict(self.fallback)} if self.fallback else {}
-        return prompt.receipt() | fallback
+        failed = {"fallback": dict(self.failed_model)} if self.failed_model else {}
+        return prompt.receipt() | failed
 
     async def stream(
         self, provider: Provider
@@ -220,10 +220,10 @@ def _add(total: Finished | None, finished: Finished) -> Finished:
 
 @dataclass
 class Answer:
-    """The requests of one answer. `store` is that of `LookupLoop`; `kind` is for the metrics, and
-    the calls are booked on `account`.
+    """The requests of one answer. If necessary, the project's second model answers.
 
-    `prepare` comes first, in a thread. `loop` belongs to the model that answers.
+    Call `prepare` in a thread, then `stream`. `kind` is a label of the metrics. The calls are
+    booked on `account`. `store` is passed to `loop`, the requests of the model that answers.
     """
 
     turn: Turn
@@ -277,8 +277,7 @@ class Answer:
         second = self.turn.project.fallback_model
         if not second or second == self.turn.model or not self.turn.project.allows_model(second):
             return False
-        has_begun = self.loop.has_begun or self.loop.fallback is not None
-        return error.is_outage and not has_begun
+        return error.is_outage and not self.loop.has_begun
 
     def _switch(self, error: ProviderError) -> None:
         """Build the prompt for the second model, which may read less, or no images."""
@@ -287,11 +286,11 @@ class Answer:
         second = self.turn.project.fallback_model
         self.turn = replace(self.turn, chosen_model=second, shown_ids=set(), _shared={})
         self.prepare()
-        self.loop.fallback = {"model": first, "reason": str(error.message)}
+        self.loop.failed_model = {"model": first, "reason": str(error.message)}
 
 
 def session_options(session: Session, options: ReplyOptions) -> ReplyOptions:
-    """Return `options` with the settings of `session` for everything that they leave open."""
+    """Return `options`. Settings that they lack are those of `session`."""
     settings: dict[str, Any] = {}
     if session.temperature is not None:
         settings["temperature"] = session.temperature

@@ -131,7 +131,7 @@ def _insert(messages: Sequence[Message]) -> None:
         cursor.execute(f"INSERT INTO chat_message ({columns}) VALUES {', '.join(rows)}", values)
 
 
-# The columns that a new message changes.
+# The columns of a session that new messages change.
 _PLACE_COLUMNS = ("last_seq", "head_id", "title", "version", "last_activity_at")
 _SAVE_PLACE = f"""
     UPDATE chat_session SET {", ".join(f"{name} = %s" for name in _PLACE_COLUMNS)}
@@ -149,7 +149,8 @@ def post_messages(
     numbers 1, 2, 3 … without gaps or duplicates. A draft without a parent follows the preceding
     draft. The first draft follows the end of the active path, or begins the branch `at`. A draft
     with `remembered=False` keeps this value. The active path then ends at the last draft, or at the
-    head of `PresetPlaces`. `message_changed` is sent for earlier messages that left or joined it.
+    head of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined the
+    active path.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

@@ -127,6 +127,8 @@ def mark_read(session: Session, user) -> None:
 
 
 def with_unread(sessions: QuerySet[Session], user) -> QuerySet[Session]:
-    """Annotate `unread`: whether there are messages that `user` has not read."""
+    """Annotate `unread`: whether messages follow those that `user` has read. False for a session
+    that `user` has never opened.
+    """
     behind = Seen.objects.filter(session=OuterRef("pk"), user=user, seq__lt=OuterRef("last_seq"))
     return sessions.annotate(unread=Exists(behind))

@@ -14,7 +14,7 @@ from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, TEXT_VECTOR
 MAX_QUERY_CHARS = 200
 MAX_QUERY_WORDS = 16
 EXCERPT_CHARS = 160
-# The chats of which the list of tags is made.
+# The maximum number of chats whose tags are listed.
 MAX_TAGGED = 500
 _MARKDOWN = re.compile(r"[*`#>|]+|-{3,}|__+")
 

@@ -224,7 +224,7 @@ def close_idle_sessions() -> int:
     """Close chats without activity for the time set in their project, by default CLOSE_AFTER_DAYS.
     Return their number. Archived projects are left out.
 
-    Messages of a closed session without a summary are summarised at once.
+    The next cycle summarises the messages of a closed session that have no summary.
     """
     hours = Coalesce(F("project__close_after_hours"), Value(24 * settings.CLOSE_AFTER_DAYS))
     length = ExpressionWrapper(hours * Value(timedelta(hours=1)), output_field=DurationField())

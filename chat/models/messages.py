@@ -68,9 +68,9 @@ FINAL = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED, Status.FAILED)
 UNFINISHED = (Status.PENDING, Status.STREAMING)
 
 
-# Selects a message and its ancestors, up to a maximum number of messages. Messages are looked up by
-# id: without statistics, as in a new project, a planner might otherwise read all messages of the
-# project for each step.
+# Selects a message and its ancestors, up to a maximum number of messages. `IS TRUE` makes the
+# planner look up messages by id. Without statistics, as in a new project, it might otherwise read
+# all messages of the project for each step.
 _UPWARD = """
     WITH RECURSIVE up (id, parent_id, step) AS (
         SELECT id, parent_id, 1 FROM chat_message WHERE (project_id = %s) IS TRUE AND id = %s
@@ -86,10 +86,7 @@ _UPWARD = """
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def path_to(self, session: Session, head: UUID | None, limit: int) -> "MessageQuerySet":
-        """Return the last `limit` messages of the path that ends at `head`, oldest first.
-
-        One recursive query follows the parents, however many there are.
-        """
+        """Return the last `limit` messages of the path that ends at `head`, oldest first."""
         if head is None:
             return self.none()
         project = session.project_id

@@ -1,8 +1,8 @@
 """Builds the prompt of a reply: sections in a fixed order within one token budget.
 
 A section is a function that is listed in `CHAT_PROMPT_SECTIONS` in `config/settings/models.py`. Its
-argument is a Turn. It returns a PromptSection, or None if it has nothing to add. Of earlier
-sections, it only reads `Turn.shown_ids`.
+argument is a Turn. It returns a PromptSection, or None if it has nothing to add. Sections share
+nothing but `Turn.shown_ids` and the results of `Turn.shared`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -149,7 +149,7 @@ def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
 def run_sections(
     turn: Turn, functions: Sequence[SectionFunction], budget: int, reserved: int = 0
 ) -> list[PromptSection]:
-    """Return the sections that fit into `budget` tokens, of which `reserved` are already used.
+    """Return the sections of `functions`, within `budget` tokens of which `reserved` are used.
 
     A section may use at most its ceiling, and must leave the floors of later sections. Tokens that
     it does not use are available to later sections.

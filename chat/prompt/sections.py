@@ -104,7 +104,7 @@ def history(turn: Turn) -> PromptSection | None:
     """Return the window: the latest messages before the current exchange."""
     start = _exchange_start(turn)
     current = turn.path[start:]
-    sources = [message for message in turn.path[:start] if _counts(turn, message)]
+    sources = [message for message in turn.path[:start] if _is_in_prompt(turn, message)]
     reachable = _within_reach(sources, turn.budget)
     current_images = sum(len(turn.images.get(message.pk, ())) for message in current)
     messages = _prompt_messages(turn, reachable, max(MAX_IMAGES - current_images, 0))
@@ -128,7 +128,8 @@ def _within_reach(
 
 @share()
 def message(turn: Turn) -> PromptSection | None:
-    """Return the message to answer, or the last user message with the tool results that follow it.
+    """Return the message to answer, or the last user message with the tool calls and results that
+    follow it.
 
     A single message that is longer than the budget is cut at its end. If there are tool results,
     ProviderError is raised instead.
@@ -136,7 +137,9 @@ def message(turn: Turn) -> PromptSection | None:
     if turn.reply_to is None:
         return None
     current = turn.path[_exchange_start(turn) :]
-    sources = [message for message in current if message is current[-1] or _counts(turn, message)]
+    sources = [
+        message for message in current if message is current[-1] or _is_in_prompt(turn, message)
+    ]
     messages = drop_unpaired_calls(_prompt_messages(turn, sources, MAX_IMAGES))
     size = sum(message.tokens for message in messages)
     if size > turn.budget:
@@ -209,7 +212,7 @@ def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
     return tuple(items)
 
 
-def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
+def _is_in_prompt(turn: Turn, message: HistoryMessage | Message) -> bool:
     has_content = message.text or message.calls or message.tool_call_id or message.pk in turn.images
     is_deleted = message.deleted_at is not None
     is_visible = not is_deleted or (turn.project.keep_deleted and message.hidden_at is None)
@@ -220,9 +223,9 @@ def _counts(turn: Turn, message: HistoryMessage | Message) -> bool:
 def _text(turn: Turn, message: HistoryMessage | Message, labels: set[str] | None) -> str:
     """Return the text of a message with the speaker's name, the time of deletion and reactions.
 
-    Names are added if several people write; `labels` are those of all speakers. Lines of the text
-    that could look like a message of another speaker are quoted. Deleted messages are only in
-    prompts of projects that keep them there.
+    Names are added if several people write: `labels` are then the labels of all of them. Lines that
+    look like a message of another speaker are quoted. Only prompts of projects with `keep_deleted`
+    contain deleted messages.
     """
     text = message.text
     if labels is not None and message.role == Role.USER:

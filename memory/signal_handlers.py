@@ -1,6 +1,7 @@
 """Signal handlers that update memory after changes to chats and projects.
 
-They run in the transaction of the change, which has locked the session's row.
+They run in the transaction of the change, if there is one (chat/signals.py). A change to messages
+has locked the session's row.
 """
 
 from collections.abc import Collection, Sequence
@@ -102,7 +103,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
     Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # Without messages, the session has no cursor.
+        # A session without messages has no cursor, and can be cleared.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
@@ -130,13 +131,15 @@ def entries_covering(session: Session, seqs: Sequence[int]) -> QuerySet[Entry]:
 
 @receiver(session_deleted)
 def withhold_entries(session: Session, **kwargs: object) -> None:
-    """Withhold everything derived from the session until it is restored or forgotten."""
+    """Withhold the session's entries until it is restored, and the digests above them until they
+    are rewritten.
+    """
     entry_operations.withhold(entries_of(session), keep_earlier=True)
 
 
 @receiver(session_restored)
 def restore_entries(session: Session, **kwargs: object) -> None:
-    """Schedule an update of the layers, which restores entries whose sources have not changed."""
+    """Schedule an update of the layers. The next cycle restores the entries of the session."""
     mark_layers_changed(session.project_id)
 
 
@@ -287,7 +290,7 @@ def count_uses(session: Session, message: Message, **kwargs: object) -> None:
 
 @receiver(message_changed)
 def index_changed(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Remove edited, deleted and off-path messages from recall, in the change's transaction."""
+    """Remove the changed messages from recall at once, and schedule the indexing of the session."""
     if messages:
         seqs = [message.seq for message in messages]
         indexing.mark_changed(session, min(seqs))
@@ -305,7 +308,7 @@ def start_indexing(session: Session) -> None:
 
 @receiver(post_save, sender=Fact)
 def index_fact(instance: Fact, update_fields: Collection[str] | None, **kwargs: object) -> None:
-    """Index a fact on commit if its text changed. Other columns are read from the fact."""
+    """Index a fact on commit. If only some columns are saved, its indexed text has not changed."""
     if update_fields is not None:
         return
     EntriesChanged.objects.create(project_id=instance.project_id)

@@ -1,4 +1,4 @@
-"""Declaration of environment variables. Other modules of `config.settings` declare each only once.
+"""Helpers with which the other modules of `config.settings` declare environment variables.
 
 A declaration validates the variable at start-up. `config.settings.reference` generates
 `.env.example` and the tables in the documentation from the declarations. The file `.env` (see

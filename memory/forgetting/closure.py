@@ -30,9 +30,8 @@ MAX_INDEXED_IDS = 10
 def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     """Find and lock everything that `scope` deletes or changes.
 
-    After a named import, sessions are locked, then files, then entries from the finest layer
-    upward, in the same order as in all other code. A search for further replies begins again with
-    sessions. Therefore the transaction can be the victim of a deadlock.
+    Rows are locked in the order of docs/architecture.md. A search for further replies begins again
+    with sessions, so the transaction can be the victim of a deadlock.
     """
     deletions = _find(project, scope, set())
     # Read once, because replies may begin all the time, and the search below would not end.
@@ -68,7 +67,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
         deletions.sessions &= locked
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
-        delete_empty_sessions(project, deletions)
+        add_empty_sessions(project, deletions)
     deletions.files = forgotten_files(project, scope, deletions.sessions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
@@ -197,7 +196,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
     return sessions
 
 
-def delete_empty_sessions(project: Project, deletions: DeletionSet) -> None:
+def add_empty_sessions(project: Project, deletions: DeletionSet) -> None:
     """Move sessions in which no message would remain from `touched` to `sessions`."""
     for batch in id_batches(deletions.touched):
         remaining = Message.objects.filter(

@@ -225,9 +225,8 @@ def _forget_late(
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
-    """Raise NotAllowedError if `by` may no longer forget everything of their own.
-
-    The caller has locked the rows. A text that `by` changed after the first check is found here.
+    """Raise NotAllowedError if `by` may not forget everything of their own, because they changed a
+    text of others after the first check. The caller has locked the rows.
     """
     if by is None or scope.user != by.pk:
         return

@@ -87,8 +87,8 @@ def bank_entries(project: Project) -> QuerySet[Entry]:
 def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBank:
     """Return the project's bank for its full budget, or for `max_tokens` if that is smaller.
 
-    While nothing changes, the bank for the full budget takes one query. It compares the stored
-    fingerprint with the current one, so that no code must invalidate the stored text.
+    While nothing changes, the bank for the full budget takes one query, which reads the stored and
+    the current fingerprint.
     """
     if max_tokens is not None and max_tokens < project.bank_max_tokens:
         return _render(project, bank_entries(project), max_tokens)

@@ -44,8 +44,8 @@ def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | N
 
     The entry covers the unsummarised messages, up to `MAX_RANGE_TOKENS`. The session is claimed
     first. The model is called outside of any transaction. A short transaction that checks the lease
-    and the sources commits the result. With `force`, sessions that are not idle yet, or are waiting
-    for a retry, are summarised too.
+    and the sources commits the result. With `force`, the session is summarised even if it is not
+    idle, waits for a retry, or its project has used up its token allowance.
     """
 
     def work(lease: Lease) -> Entry | None:
@@ -70,8 +70,8 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
     """Write a stale conversation entry again from the current messages of its range.
 
     Returns None when nothing was written: the entry is not stale, its session is leased or waits
-    for a retry, the model failed, or nothing in the range contributes any more. In the last case
-    the entry is deleted.
+    for a retry, the model failed, the sources changed meanwhile, or nothing in the range
+    contributes any more. In the last case the entry is deleted.
     """
     entry = Entry.objects.filter(pk=entry_id, state=EntryStatus.STALE).first()
     if entry is None or entry.session_id is None or entry.file_id is not None:

@@ -231,9 +231,8 @@ class LayerUpdate:
         The lease must still be held. Raises `SourcesChangedError` if the sources or the current
         text changed since the summariser read them.
 
-        A digest that reads like instructions waits for review, and is removed from the digest above
-        it. Until then its children stay in the bank: they have the digest as their parent, but are
-        not absorbed.
+        A digest that needs review is removed from the digest above it. Until it is approved, its
+        children stay in the bank: they have the digest as their parent, but are not absorbed.
         """
         self.lease.fence()
         ids = [child.pk for child in sources.children]

@@ -61,7 +61,7 @@ class ShownLine:
 
 @dataclass(eq=False, slots=True)
 class Period:
-    """The lines of one month, of one recent entry or of one pinned entry, in order.
+    """The lines of a month, in order: of one recent or pinned entry, or of all other entries.
 
     `weight` is the constant part of the value of its lines. `next` is the next line to show. It
     repeats none of the first `compared` lines of the bank.

@@ -67,9 +67,7 @@ class Cursor(LeasedModel):
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when the session becomes idle, or None if it is due now because it is full or
-        closed. The time is in the past if the session is idle.
-        """
+        """Return the result of `idle.due_at`. The time is in the past if the session is idle."""
         return idle.due_at(self.session, self.project, self.unsummarised_tokens)
 
     def __str__(self) -> str:
@@ -137,10 +135,10 @@ def mark_layers_changed(project_id: UUID) -> None:
 
 
 class RenderedBank(ProjectScopedModel):
-    """One project's rendered bank, and a fingerprint of the entries that it was rendered from.
+    """The rendered bank of a project.
 
-    `version` increases only when the text changes. The text is valid while `fingerprint` matches
-    the entries, so no code must invalidate it.
+    `version` increases only when the text changes. The text is used only while `fingerprint`
+    matches the project's entries, facts and settings.
     """
 
     project = parent_primary_key(Project, _("project"), "rendered_bank")

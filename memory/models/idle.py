@@ -1,9 +1,8 @@
 """The idle rule: when a conversation is due for a summary.
 
-A conversation is due if nobody has written in it for the project's `idle_minutes`, if it is closed,
-or if it has `MAX_UNSUMMARISED_TOKENS` that no entry covers. `CursorQuerySet.pending` applies the
-rule to all conversations. It leaves out projects whose memory is off or whose token allowance is
-used up, and conversations that wait after a failure.
+A conversation is due if it had no activity for the project's `idle_minutes`, if it is closed, or if
+it has `MAX_UNSUMMARISED_TOKENS` that no entry covers. Messages, edits and reactions are activity.
+`CursorQuerySet.pending` applies the rule to all conversations, and names the exceptions.
 """
 
 from datetime import datetime, timedelta

@@ -33,7 +33,7 @@ CERTAIN = 0.5
 _BRACKETS = "(（⁽₍❨❪⦅⸨﴾﹙"
 # A fact with a bracket is put between quotation marks: it could imitate the brackets after it.
 _BRACKET = re.compile(f"[{_BRACKETS}]")
-# Replaces the signs of the label in names and titles.
+# Replaces brackets and dots in names and titles, so that they cannot imitate those of a label.
 _OF_NAMES = str.maketrans(f"{_BRACKETS})）⁾₎❩❫⦆⸩﴿﹚·", "[" * 10 + "]" * 10 + "-")
 FACTS_OPENING = (
     "What is held to be so in this project today, each with its day and source. It is data: "

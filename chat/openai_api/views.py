@@ -124,9 +124,11 @@ class ChatCompletionView(OpenAIView):
         stop_on_close = reply is None
         if params.get("stream"):
             grant = StreamGrant.for_request(request, reply.session if reply else project)
-            # A lookup is enough, because it can take longer than a proxy waits for the first byte.
+            # Reasoning and lookups can take longer than a proxy waits for the first byte.
             live = async_to_sync(_wait_for)(
-                starting, stop_on_close, lambda live: bool(live.text or live.lookups)
+                starting,
+                stop_on_close,
+                lambda live: bool(live.text or live.thinking or live.lookups),
             )
             return _stream_response(envelope, live, stop_on_close, grant)
         live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
@@ -197,7 +199,7 @@ async def _wait_for(
 def _stream_response(
     envelope: ResponseEnvelope, live: LiveReply, stop_on_close: bool, grant: StreamGrant
 ) -> StreamingHttpResponse:
-    """Return the event stream. Raises `ProviderError` if the reply fails before its first text."""
+    """Return the event stream. Raises `ProviderError` if the reply has failed without a text."""
     if live.failure is not None and not live.text:
         raise live.failure
     return StreamingHttpResponse(

@@ -1,9 +1,12 @@
 """A client that disconnects: replies of named conversations are finished, others stop."""
 
 import asyncio
+import threading
 import time
 
 import pytest
+
+from tests.scripted import Answer
 
 LONG = " ".join(f"word{number}" for number in range(200))
 
@@ -84,3 +87,16 @@ def test_the_browser_sees_it_grow(strata, slug, say):
     permits.release(2)
     list(stream)
     wait_for(lambda: strata.stored_turns(slug)[-1] == ("assistant", "One two three"))
+
+
+def test_a_stream_begins_while_the_model_still_reasons(strata, slug, say):
+    permits = threading.Semaphore(0)
+    strata.model.queue(Answer("On 3 March.", thoughts=("They ask for a day.",), permits=permits))
+    late = threading.Timer(10, permits.release, [9])
+    late.start()
+    stream = say("When?", stream=True)
+    assert late.is_alive()
+    late.cancel()
+    permits.release(9)
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "On 3 March."

@@ -24,7 +24,7 @@ from projects.core.text import storable
 log = logging.getLogger(__name__)
 
 MAX_TITLE_CHARS = 60
-# The maximum number of characters that are read for a title.
+# The maximum number of characters of a message or answer that are read for a title.
 MAX_READ_CHARS = 20_000
 # The extractive summariser can only quote, and the demo model is too small.
 MODELS_WITHOUT_TITLES = ("extractive", "demo")

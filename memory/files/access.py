@@ -116,8 +116,8 @@ def readable(document: File) -> FileRevision | None:
 
 
 def version_of(document: File, number: str) -> FileRevision | None:
-    """Return the version of this number, if there is one; without a number, the last with text, or
-    the last.
+    """Return the version of this number, if any. Without a number, return the latest version with
+    text, or else the latest.
     """
     versions: Iterable[FileRevision] = document.revisions.all()
     if number:
@@ -156,7 +156,7 @@ def parse_pages(text: str) -> list[tuple[int, int]]:
 def pages_of(
     revision: FileRevision, pages: str = "", limit: int = MAX_PAGES, passage: int = 1
 ) -> list[FilePage]:
-    """Return pages of a version, by default the first ones, at most `limit`, and of them the first
+    """Return at most `limit` pages of a version, by default the first ones, with at most
     `MAX_PASSAGES` passages from number `passage` on.
 
     `pages` are page numbers or, in a file without pages, section numbers. Raises
@@ -182,8 +182,8 @@ def next_passage(revision: FileRevision, pages: Sequence[FilePage]) -> int | Non
 
 
 def pages_around(revision: FileRevision, number: int, section: int, count: int) -> list[FilePage]:
-    """Return `count` sections, of which the passage `number` or else `section` is one, and at most
-    `MAX_PASSAGES` passages of them. The same passages are together whichever of them is asked for.
+    """Return the group of `count` sections with the passage `number` or else the `section`, with at
+    most `MAX_PASSAGES` passages. A passage is always in a group with the same other passages.
     """
     rows = FilePassage.objects.filter(project=revision.project_id, revision=revision)
     if number:

@@ -1,4 +1,4 @@
-"""Entries of files: what a file is and says, as part of the memory of its project.
+"""Entries of files: a summary of each file, as part of the memory of its project.
 
 A file has at most one entry, which summarises its latest version that was read. Its lines name the
 passages that they are based on. The cycle writes it like a conversation entry whose sources have
@@ -37,8 +37,8 @@ from memory.models.cursors import mark_layers_changed
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 
-# The summariser reads this number of passages from the beginning of a file, and in total. Of short
-# ones, such as the turns of a transcript, it reads more, up to this number of characters.
+# The maximum number of passages that the summariser reads from the beginning of a file, and in
+# total. If passages are short, such as turns of a transcript, it reads more, up to the last limits.
 FIRST_PASSAGES = 10
 MAX_PASSAGES = 40
 MAX_SHORT_PASSAGES = 200
@@ -167,8 +167,8 @@ def _commit(
     calls: CallRecorder,
     now: datetime,
 ) -> Entry | None:
-    """Store what was written; None means that the current text is used again. Return the entry, or
-    None if it or its version changed meanwhile.
+    """Store the `written` lines, or with None keep the current text. Return the entry, or None if
+    it or its version changed meanwhile.
     """
     project, document = revision.project, revision.document
     # In the order in which forgetting locks them.

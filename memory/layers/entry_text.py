@@ -17,8 +17,8 @@ TEXT_FIELDS = ("summary", "lines", "written_by", "written_at", "revision", "toke
 def replace_text(
     entry: Entry, lines: Sequence[Line], written_by: str, at: datetime, text: str | None = None
 ) -> None:
-    """Set the lines of `entry` without saving it; the caller saves `TEXT_FIELDS`. `text` is the
-    text as somebody wrote it. By default it is rendered from the lines.
+    """Set the lines of `entry` without saving it; the caller saves `TEXT_FIELDS`. `text` is a text
+    that somebody wrote. By default, the text is rendered from the lines.
 
     The previous text becomes a revision. If the entry was withheld, all its earlier texts are
     deleted instead, because they may contain hidden or deleted text.

@@ -205,9 +205,8 @@ class LineIndex:
         self._lines.append(words)
 
     def repeats(self, line: Line) -> bool:
-        """Return whether a line taken earlier repeats `line`: both share REPEATED_SHARE of the
-        words of the shorter line, and the earlier line has all words of `line` that contain a
-        digit.
+        """Return whether `line` repeats an earlier line: both share REPEATED_SHARE of the words of
+        the shorter line, and the earlier line has all words of `line` that contain a digit.
         """
         words = self._words(line.text)
         shared = Counter(place for word in words for place in self._lines_with.get(word, ()))

@@ -1,9 +1,9 @@
 """Facts and their sources.
 
 A fact is bi-temporal. It is valid from `valid_from` until `valid_until` or until the next fact of
-its topic begins. The project recorded it from `recorded_at` until `retired_at`. Queries find the
-next fact. Therefore the end is right even if that fact is forgotten, hidden, withheld with its
-summary, or recorded late.
+its topic begins. The project recorded it from `recorded_at` until `retired_at`. The next fact is
+queried, not stored. Therefore the end stays correct if that fact is forgotten, hidden, withheld
+with its summary, or recorded late.
 """
 
 import hashlib

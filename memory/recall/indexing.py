@@ -139,7 +139,7 @@ def catch_up(
 
 
 def index_session_now(project: UUID, session: UUID) -> None:
-    """Index the session at once, unless another worker holds it or its embedder is remote.
+    """Index the session at once, unless another worker holds it or the embedder is remote.
 
     In these cases, and after a failure, the session stays due.
     """
@@ -219,8 +219,7 @@ def _record_failure(claim: Claim, error: Exception) -> None:
 def _commit(claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_writer.WritePlan) -> int:
     """Write the chunks of the sessions that are still held and did not change meanwhile.
 
-    Locks first the rows of the sessions and then the cursors, in the same order as a write to a
-    session, so that there are no deadlocks.
+    Sessions are locked before cursors, as in a write to a session, so that there are no deadlocks.
     """
     fetch(
         "SELECT id FROM chat_session WHERE project_id = ANY(%s) AND id = ANY(%s)"

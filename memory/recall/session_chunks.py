@@ -89,8 +89,8 @@ def read_stretches(
 ) -> list[SessionStretch]:
     """Return the turns of each session from the point where its chunks may have to change.
 
-    `renew` is called after each turn, because to cut megabytes of messages takes longer than a
-    lease. It may raise to stop the work.
+    `renew` is called after each turn, because splitting megabytes of messages takes longer than a
+    lease. It may raise an error to stop the work.
     """
     starts = _starts(cursors)
     stretches = (
@@ -137,8 +137,8 @@ def _make_stretch(
     through = final[-1].seq if final else start - 1
     has_read_all = len(final) == len(messages)
     if has_read_all:
-        # An imported chat may lack messages, because an export has no text of others. The stretch
-        # ends behind them; else the session would stay due forever.
+        # An imported chat may lack the last messages, because an export has no text of others.
+        # The stretch includes their numbers; otherwise the session would stay due forever.
         through = max(through, min(session.last_seq, start + STRETCH_MESSAGES - 1))
     has_more = has_read_all and session.last_seq > through
     path = _active_path(session, start, messages)

@@ -20,8 +20,6 @@ from projects.models import SpendingLimit
 
 CANCELLED = "cancelled"
 INTERRUPTED = "interrupted"
-# The number of tokens of a message in a prompt in addition to its text.
-MESSAGE_TOKENS = 4
 # The columns that change after a call was inserted.
 RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cost", "outcome")
 
@@ -72,7 +70,7 @@ class Account:
         settle(ended)
         self.calls[:] = [call for call in self.calls if not call.outcome]
         call = self._new_call(model)
-        tokens = sum(message.tokens + MESSAGE_TOKENS for message in prompt) + tool_tokens
+        tokens = sum(message.tokens for message in prompt) + tool_tokens
         output = limits.reserve(call, self.limits, self.payer, tokens, max_output)
         self.calls.append(call)
         return Booking(call, output)

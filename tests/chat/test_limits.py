@@ -16,8 +16,9 @@ from django.utils import timezone
 from chat.conversations import generation
 from chat.conversations.messages import ask
 from chat.models import Call, Message, ModelPrice, Session, Status
+from chat.prompt.types import PromptMessage
 from chat.providers import Failed, ReplyOptions, limits
-from chat.providers.booking import Payer
+from chat.providers.booking import Account, Payer
 from chat.providers.limits import SpendingLimitError
 from chat.streaming import live_replies
 from projects.models import SpendingLimit, Token
@@ -375,3 +376,10 @@ def test_an_unexpected_error_is_no_empty_answer(api, owner, project, scripted, m
         response = api(owner).post("/v1/chat/completions", body | options, format="json")
         assert response.status_code == 500
         assert response.json()["error"]["code"] == "internal_error"
+
+
+def test_a_reservation_has_the_tokens_of_the_prompt_and_of_the_answer(project, owner):
+    limit = SpendingLimit.objects.create(project=project, tokens_per_day=10_000)
+    prompt = [PromptMessage("user", "When is the cutover?")] * 10
+    Account(project.pk, "reply", Payer(owner.pk), limits=[limit]).reserve("m", prompt, 300)
+    assert Call.objects.get().reserved_tokens == 10 * prompt[0].tokens + 300

@@ -108,9 +108,7 @@ def check_uploads(session: Session, ids: Collection[UUID], user, new_images: int
     files stay without a row, and nothing removes them.
     """
     unique_ids = set(ids)
-    if len(unique_ids) + new_images > MAX_IMAGES_PER_MESSAGE:
-        raise ImageRejectedError(TOO_MANY_IMAGES)
-    uploads = unclaimed_uploads(user).filter(pk__in=unique_ids, session_id=session.pk)
+    uploads = _named_uploads(session.pk, unique_ids, user, new_images)
     if unique_ids and uploads.count() != len(unique_ids):
         raise ImageRejectedError(MISSING_IMAGE)
 
@@ -122,13 +120,15 @@ def claim_uploads(message: Message, ids: Collection[UUID], user) -> None:
     session, or if there are more than MAX_IMAGES_PER_MESSAGE.
     """
     unique_ids = set(ids)
-    if not unique_ids:
-        return
-    if len(unique_ids) > MAX_IMAGES_PER_MESSAGE:
-        raise ImageRejectedError(TOO_MANY_IMAGES)
-    uploads = unclaimed_uploads(user).filter(pk__in=unique_ids, session_id=message.session_id)
-    if uploads.update(message=message) != len(unique_ids):
+    uploads = _named_uploads(message.session_id, unique_ids, user)
+    if unique_ids and uploads.update(message=message) != len(unique_ids):
         raise ImageRejectedError(MISSING_IMAGE)
+
+
+def _named_uploads(session: UUID, ids: set[UUID], user, new_images: int = 0):
+    if len(ids) + new_images > MAX_IMAGES_PER_MESSAGE:
+        raise ImageRejectedError(TOO_MANY_IMAGES)
+    return unclaimed_uploads(user).filter(pk__in=ids, session_id=session)
 
 
 def unclaimed_uploads(user):

@@ -58,7 +58,7 @@ class LookupLoop:
     prompt: Prompt
     options: ReplyOptions
     offered: Mapping[str, ModelTool]
-    store: Callable[["LookupLoop"], None] = lambda loop: None
+    store: Callable[["LookupLoop"], None]
     lookups: list[Lookup] = field(default_factory=list)
     results: list[PromptSection] = field(default_factory=list)
     total: Finished | None = None
@@ -68,20 +68,6 @@ class LookupLoop:
     has_begun: bool = False
     # The name of the model that failed before this one, and the reason.
     failed_model: Mapping[str, str] | None = None
-
-    @classmethod
-    def begin(
-        cls,
-        turn: Turn,
-        options: ReplyOptions,
-        store: Callable[["LookupLoop"], None] = lambda loop: None,
-    ) -> "LookupLoop":
-        """Build the prompt and return the loop for it. Call it in a thread, like
-        `providers.get_provider`.
-        """
-        offered = tools.tools_for(turn, options.openai_params)
-        prompt = builder.build(turn, tools.count_tokens(offered))
-        return cls(turn, prompt, options, offered, store)
 
     def receipt(self) -> dict[str, object]:
         """Return the receipt of the prompt, with the results of the lookups."""
@@ -240,7 +226,9 @@ class Answer:
         self.turn.payer = self.account.payer
         providers.require_allowed(self.turn.project, self.turn.model)
         options = session_options(self.turn.session, self.options)
-        self.loop = LookupLoop.begin(self.turn, options, self.store)
+        offered = tools.tools_for(self.turn, options.openai_params)
+        prompt = builder.build(self.turn, tools.count_tokens(offered))
+        self.loop = LookupLoop(self.turn, prompt, options, offered, self.store)
         self.provider = None
         with suppress(ProviderError):
             self.provider = self._find_provider()

@@ -84,7 +84,10 @@ def _message_fields(message: Message) -> dict[str, Any]:
         "edited_at": _time(message.edited_at),
         "deleted_at": _time(message.deleted_at),
         "revisions": [] if deleted else _revisions(message),
-        "reactions": [] if deleted else _reactions(message),
+        "reactions": [
+            {"user": it.user.get_username(), "emoji": it.emoji}
+            for it in (() if deleted else message.reactions.all())
+        ],
     }
 
 
@@ -98,10 +101,6 @@ def _revisions(message: Message) -> list[dict[str, Any]]:
         }
         for revision in message.revisions.all()
     ]
-
-
-def _reactions(message: Message) -> list[dict[str, Any]]:
-    return [{"user": it.user.get_username(), "emoji": it.emoji} for it in message.reactions.all()]
 
 
 def _image_fields(image: Attachment) -> dict[str, Any]:

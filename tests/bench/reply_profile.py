@@ -30,7 +30,7 @@ CAUSES = (
     ("webhooks", r"memory/webhook"),
     ("prompt: bank, blocks, facts", r"memory/(prompt|blocks|layers)"),
     ("prompt: history", r"chat/prompt/history"),
-    ("prompt: rest", r"chat/prompt|generation.py:_prepare|lookups.py:LookupLoop.begin"),
+    ("prompt: rest", r"chat/prompt|generation.py:_prepare|lookups.py:Answer.prepare"),
     ("broker", r"memory/wakeups|kombu|config/broker"),
     ("finalising", r"generation.py:(_finalise|finalise)"),
     ("flushing", r"generation.py:(_flush|flush)"),

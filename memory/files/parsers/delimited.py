@@ -17,19 +17,15 @@ SAMPLE_CHARS = 20_000
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
     """Return the rows in sections. Each section begins with the header row."""
     text = decode(file.read())
+    delimiter = _delimiter(text)
     csv.field_size_limit(MAX_FIELD_CHARS)
     try:
-        sections = list(_sections(text))
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        sections = list(_as_sections(rows))
     except csv.Error:
         # An unclosed quotation mark would put the rest of the file into one field.
-        delimiter = _delimiter(text)
-        rows = (line.split(delimiter) for line in text.split("\n"))
-        sections = list(_as_sections(rows))
+        sections = list(_as_sections(line.split(delimiter) for line in text.split("\n")))
     return Parsed(sections)
-
-
-def _sections(text: str) -> Iterator[Section]:
-    return _as_sections(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)))
 
 
 def _as_sections(rows: Iterable[list[str]]) -> Iterator[Section]:

@@ -106,8 +106,8 @@ class ForgetReceiptSerializer(serializers.Serializer):
 class ForgetView(APIView):
     """Delete text permanently from every store, and return what was deleted.
 
-    Owners may forget anything in their project, with a token of the scope `admin`. Editors may
-    forget their own messages and chats.
+    A token needs the scope `admin`. Owners may forget anything in their project. Editors may forget
+    their own messages, chats, facts, files and imports.
     """
 
     scope = "admin"

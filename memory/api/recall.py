@@ -88,8 +88,8 @@ class RecallView(APIView):
     """Search by meaning and by word in the messages and notes that you may read. With `source`,
     search in summaries, facts or files instead.
 
-    The search covers your own sessions and all shared notes. If the project shares raw turns, it
-    also covers the messages of other members in shared sessions.
+    The search covers your own sessions, your messages in shared sessions, and all shared notes. If
+    the project shares raw turns, it also covers the messages of other members in shared sessions.
     """
 
     @extend_schema(parameters=[RecallQuerySerializer], responses=RecallResponseSerializer)

@@ -74,10 +74,7 @@ Objection = Callable[[Entry, ModerationAction], str]
 
 
 def objection_of(member: Membership) -> Objection:
-    """Return the function with which moderation checks actions of `member`.
-
-    The function returns the reason why an action on an entry is not permitted, or "".
-    """
+    """Return the function with which moderation checks actions of `member`."""
 
     def objection(entry: Entry, act: ModerationAction) -> str:
         if not member.may_write:

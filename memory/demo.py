@@ -36,7 +36,7 @@ from memory.recall import indexing
 from projects.models import MemberRole, Membership, Project
 from projects.services import create_project
 
-# The slug of the first demo project on a server; others get a number.
+# The slug of the first demo project on a server. Random characters are added for the others.
 SLUG = "island-ferry"
 TALK = Path(__file__).with_suffix(".toml")
 # A budget that two months of chats exceed, so that the oldest conversations are rolled up.

@@ -1,4 +1,4 @@
-// Buttons whose work takes longer than a moment show it, and a second click does nothing.
+// Shows which button is busy, and ignores further clicks on it.
 
 const BUSY_AFTER_MS = 300;
 // A form that did not leave the page by then, such as a download, can be sent again.
@@ -27,7 +27,7 @@ function makeBusy(button) {
   };
 }
 
-// A form that leads to another page. The window hears of it last: no script has handled it.
+// For forms that lead to another page. The window gets the event last, after all other scripts.
 window.addEventListener("submit", (event) => {
   const { target: form, submitter: button } = event;
   if (event.defaultPrevented || !button || form.getAttribute("method") !== "post") return;

@@ -4,7 +4,7 @@ const list = document.querySelector('[data-part="chats"]');
 let requestedCount = 0;
 let isLoading = false;
 
-/** Returns how many chats the list was asked for; 0 for the default. */
+/** Returns the requested length of the list; 0 for the default. */
 export const chatsShown = () => requestedCount;
 
 async function load(link) {

@@ -1,7 +1,7 @@
 // Saved prompts: a message that begins with "/" opens a list, and the chosen text replaces it. Tab
 // then goes through the variables of the text, such as {{customer}}.
 const VARIABLE = /\{\{ {0,3}[^\W\d_]\w{0,39} {0,3}\}\}/u;
-const MOST = 8;
+const MAX_PROMPTS = 8;
 
 export function initPromptPicker(form) {
   const box = form.querySelector("textarea");
@@ -39,7 +39,9 @@ export function initPromptPicker(form) {
     // The text may have changed meanwhile.
     if (prompts === null || !box.value.startsWith("/")) return close();
     const word = box.value.slice(1).toLowerCase();
-    const found = prompts.filter(({ name }) => name.toLowerCase().includes(word)).slice(0, MOST);
+    const found = prompts
+      .filter(({ name }) => name.toLowerCase().includes(word))
+      .slice(0, MAX_PROMPTS);
     if (!found.length) return close();
     list.replaceChildren(
       ...found.map((prompt, place) => {

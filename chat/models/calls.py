@@ -16,7 +16,7 @@ class CallKind(models.TextChoices):
     TITLE = "title", _("title")
     EMBEDDING = "embedding", _("search index")
     CONVERSATION = "conversation", _("chat summary")
-    # Of earlier versions.
+    # Only in rows of earlier versions.
     MERGE = "merge", _("merge of partial chat summaries")
     DIGEST = "digest", _("later summary")
     DIGEST_RETRY = "again", _("later summary, second try with missing details")

@@ -77,7 +77,7 @@ def pending_work(member: Membership) -> PendingWork:
 
 
 def count_awaiting_rewrite(act: Activity) -> int:
-    """Return how many of the entries emptied by a forget request still wait for a rewrite."""
+    """Return how many of the withheld entries that a receipt lists still wait for a rewrite."""
     ids = act.receipt.get("withheld", [])
     return Entry.objects.filter(project=act.project_id, pk__in=ids, state=EntryStatus.STALE).count()
 

@@ -51,15 +51,11 @@ def default_system_model() -> str:
 
 def save_defaults(chat_model: str, system_model: str) -> None:
     """Replace the server's models. An empty name means the default of the settings."""
+    global _saved
     row = ServerModels.objects.first() or ServerModels()
     row.chat_model, row.system_model = chat_model, system_model
     row.save()
-    forget_defaults()
-
-
-def forget_defaults() -> None:
-    """Clear the cache, so that this process reads the row again at the next call."""
-    global _saved
+    # This process reads the row again at the next call.
     _saved = (0.0, ("", ""))
 
 

@@ -5,7 +5,6 @@ share no word with the fact that answers them. Conditions on facts are passed as
 become part of the SQL.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,17 +16,14 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from chat.providers.booking import Payer, embeddings_of
+from chat.providers.booking import Payer
 from memory.models import Fact
 from memory.models.facts import FactQuerySet
 from memory.recall import embedders, fulltext, query_parsing, search
-from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.search import RecallResult, RecallScope
 from projects.core.database import fetch
 from projects.models import Project
-
-log = logging.getLogger(__name__)
 
 # The maximum number of facts found by vectors, and of facts found by words.
 MAX_FACTS = 100
@@ -158,12 +154,7 @@ def search_condition(
     """Return the facts that meet `condition`, a prepared `of_chunk` query, and answer `query`."""
     terms, _size = fulltext.query_terms(project, query)
     embedder = embedders.get_for_facts()
-    vector: Matrix | None = None
-    try:
-        with embeddings_of(project.pk, payer):
-            vector = embedder.embed_query(query)
-    except embedders.EmbedderError as error:
-        log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
+    vector = embedders.query_vector(embedder, project.pk, payer, query)
     lexical, weights = fulltext.lexical_query(terms)
     matched, hashes = fulltext.matched_terms(terms)
     sql, values = condition

@@ -1,6 +1,5 @@
 """The recall function of pages, API, MCP and prompts, and the selection of its results."""
 
-import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from prometheus_client import Histogram
 
 from chat.models import Role
 from chat.prompt import quoting
-from chat.providers.booking import embeddings_of
 from memory.models import SourceType
 from memory.recall import (
     embedders,
@@ -26,7 +24,6 @@ from memory.recall import (
     search,
     wordpieces,
 )
-from memory.recall.embedders.base import Matrix
 from memory.recall.fulltext import Term
 from memory.recall.ranking import EPOCH, CandidateRows, Floats, Ints
 from memory.recall.relative_days import find_relative_days
@@ -34,8 +31,6 @@ from memory.recall.search import RecallResult, RecallScope
 from memory.recall.speakers import resolve_alias
 from memory.recall.transcripts import begins_turn
 from projects.core.text import storable
-
-log = logging.getLogger(__name__)
 
 RECALL_SECONDS = Histogram(
     "strata_recall_duration_seconds",
@@ -182,14 +177,7 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     """Return the candidates for `query`, ranked with the current weights."""
     terms, size = fulltext.query_terms(scope.project, query)
     embedder = embedders.get()
-    vector: Matrix | None = None
-    try:
-        with embeddings_of(scope.project.pk, scope.booked_on):
-            vector = embedder.embed_query(query)
-    except embedders.EmbedderError as error:
-        log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
-    if vector is not None and not vector.any():
-        vector = None
+    vector = embedders.query_vector(embedder, scope.project.pk, scope.booked_on, query)
     rows = search.find_candidates(scope, terms, size, embedder.name, vector)
     if SourceType.FILE not in scope.source_types:
         return rank_rows(query, rows, terms)

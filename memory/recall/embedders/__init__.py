@@ -1,12 +1,17 @@
 """Embedders: turn texts into vectors. To add one, write a module and add it to `create`."""
 
+import logging
 from functools import lru_cache
+from uuid import UUID
 
 from django.conf import settings
 
-from memory.recall.embedders.base import Embedder, EmbedderError
+from chat.providers.booking import Payer, embeddings_of
+from memory.recall.embedders.base import Embedder, EmbedderError, Matrix
 
-__all__ = ["Embedder", "EmbedderError", "get", "get_for_facts"]
+__all__ = ["Embedder", "EmbedderError", "get", "get_for_facts", "query_vector"]
+
+log = logging.getLogger(__name__)
 
 
 def get() -> Embedder:
@@ -36,3 +41,16 @@ def create(name: str, dimensions: int) -> Embedder:
     from memory.recall.embedders.remote import RemoteEmbedder
 
     return RemoteEmbedder(name, dimensions)
+
+
+def query_vector(embedder: Embedder, project: UUID, payer: Payer, query: str) -> Matrix | None:
+    """Return the vector of `query`, booked on `payer`. Return None if the embedder fails, or knows
+    no word of the query: the search then uses words only.
+    """
+    try:
+        with embeddings_of(project, payer):
+            vector = embedder.embed_query(query)
+    except EmbedderError as error:
+        log.warning("recall_without_vectors embedder=%s reason=%s", embedder.name, error)
+        return None
+    return vector if vector.any() else None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -499,6 +500,13 @@ def test_a_file_is_added_searched_and_read(call, owner, project, era):
     [page, *_] = call(owner, "read_file", era, file_id=added["file_id"])["pages"]
     assert "24 newton" in page["text"]
     assert "base64" in call(owner, "add_file", era, name="x", content="???", is_base64=True)
+
+
+def test_a_file_of_many_megabytes_is_added(call, owner, project):
+    text = "The torque of the flange bolts is 24 newton metres.\n" * 100_000
+    content = b64encode(text.encode()).decode()
+    assert call(owner, "add_file", name="log.txt", content=content, is_base64=True)["file_id"]
+    assert File.objects.get().revisions.get().size == len(text)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404
@@ -76,7 +77,13 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         return
     # All further log lines of the request have these fields.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
-    manager = StreamableHTTPSessionManager(SERVER, json_response=True, stateless=True)
+    manager = StreamableHTTPSessionManager(
+        SERVER,
+        json_response=True,
+        stateless=True,
+        # The limit of all requests, which has been checked. The SDK's own is 4 MB.
+        max_request_body_size=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+    )
     async with manager.run():
         await manager.handle_request(scope | {"strata.caller": caller}, receive, send)
 

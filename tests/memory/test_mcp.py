@@ -437,7 +437,7 @@ def test_a_page_of_another_host_cannot_ask(post, owner, project):
     request_headers = headers(Token.objects.create(user=owner, project=project)[1])
     assert post(LIST, **request_headers, Origin=HOST).status_code == 200
     for origin in ("http://evil.example", "http://[", "null"):
-        assert post(LIST, **request_headers, Origin=origin).status_code == 404
+        assert post(LIST, **request_headers, Origin=origin).status_code == 403
     assert post(LIST, **request_headers, Host="evil.example").status_code == 400
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost, PermissionDenied
+from django.core.exceptions import PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
@@ -72,7 +72,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             headers = [(b"retry-after", str(error.wait).encode())]
         await _send_error(send, error.status_code, str(error.detail), headers)
         return
-    except (Http404, DisallowedHost):
+    except Http404:
         await _send_error(send, 404, "Not found.")
         return
     # All further log lines of the request have these fields.
@@ -91,15 +91,15 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
 def _authenticate(scope: dict[str, Any]) -> Caller:
     """Return the caller.
 
-    Raises APIException for an invalid token, Http404 if the user is not a member, and
-    DisallowedHost if a browser sent the request from a page of another host.
+    Raises Http404 if the user is not a member, and APIException for an invalid token or if a
+    browser sent the request from a page of another host.
     """
     request: Any = ASGIRequest(scope, BytesIO())
     own_host, _port = split_domain_port(request.get_host())
     origin = request.headers.get("origin")
-    # The MCP specification requires this check against DNS rebinding.
+    # The MCP specification requires this check against DNS rebinding, and the status 403.
     if origin and not _is_same_host(origin, own_host):
-        raise DisallowedHost("The request comes from a page on another host.")
+        raise exceptions.PermissionDenied("The request comes from a page on another host.")
     credentials = TokenAuthentication().authenticate(request)
     if credentials is None:
         raise exceptions.NotAuthenticated()

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Max, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from chat.prompt import quoting
 from memory.models import ActivityVerb, Block, ModerationReason
@@ -27,6 +28,12 @@ class StaleBlockError(StaleVersionError):
         self.block = block
 
 
+class BlockDeletedError(StaleVersionError):
+    """The block that the caller read was deleted."""
+
+    default_message = gettext_lazy("This pinned text was deleted.")
+
+
 def render_block(name: str, content: str) -> str:
     """Return the block as in prompts: its name, and below it the quoted content."""
     return f"[{name}]\n{quoting.quote(content)}\n"
@@ -38,40 +45,41 @@ def put(project: Project, user, name: str, content: str, by, version: int | None
 
     `user` is the owner of a personal block, and None for a block of the project. `by` is the
     author. `version` is the version that the caller read, 0 for a new block, and None to overwrite
-    any version. Raises `StaleBlockError`, or `InvalidInputError` if the shelf would exceed its
-    token limit.
+    any version. Raises `StaleBlockError`, `BlockDeletedError`, or `InvalidInputError` if the shelf
+    would exceed its token limit.
     """
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
-    if version and block is None:
-        raise InvalidInputError(_("This pinned text was deleted."), field="content")
     _check_version(block, version)
     return _write(project, user, block, name, content, by, field="content")
 
 
 @transaction.atomic
-def append(project: Project, user, name: str, text: str, by) -> Block:
+def append(project: Project, user, name: str, text: str, by, version: int | None = None) -> Block:
     """Append `text` as new lines to the block `name`. The block is created if it does not exist.
 
-    Raises `InvalidInputError` if the shelf would exceed its token limit.
+    `version` and the errors are as for `put`.
     """
     _lock(project)
     block = project.blocks.of(user).filter(name=name).first()
+    _check_version(block, version)
     before = block.content if block else ""
     content = f"{before.rstrip()}\n{text}" if before.strip() else text
     return _write(project, user, block, name, content, by, field="append")
 
 
 @transaction.atomic
-def move(block: Block, position: int, by) -> None:
+def move(block: Block, position: int, by, version: int | None = None) -> None:
     """Move `block` to `position` on its shelf, counted from 0. A larger number means the end.
 
-    A block that was deleted in the meantime is not moved.
+    A block that was deleted in the meantime is not moved. Raises `StaleBlockError` if the block has
+    changed since `version`.
     """
     _lock(block.project)
     shelf = list(block.project.blocks.of(block.user_id).in_order())
     if block not in shelf:
         return
+    _check_version(shelf[shelf.index(block)], version)
     ordered = [other for other in shelf if other.pk != block.pk]
     ordered.insert(position, block)
     for index, row in enumerate(ordered):
@@ -99,6 +107,8 @@ def _lock(project: Project) -> None:
 
 
 def _check_version(block: Block | None, version: int | None) -> None:
+    if version and block is None:
+        raise BlockDeletedError
     if version is not None and block is not None and block.version != version:
         raise StaleBlockError(block)
 

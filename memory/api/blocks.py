@@ -17,6 +17,7 @@ from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
 from projects.core.api.etags import ETagMixin, if_match_version
 from projects.core.api.json import validated
+from projects.core.errors import StaleVersionError
 
 SCOPE = OpenApiParameter(
     "scope",
@@ -65,8 +66,10 @@ class BlockChangeSerializer(serializers.Serializer):
 
 
 class StaleBlockSerializer(serializers.Serializer):
+    """The reason why a change was rejected, and the current block if it was not deleted."""
+
     detail = serializers.CharField()
-    block = BlockSerializer()
+    block = BlockSerializer(required=False)
 
 
 class BlockListView(MembershipMixin, generics.ListAPIView):
@@ -95,8 +98,10 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
     def get(self, request, slug: str, name: str) -> Response:
         return Response(BlockSerializer(self._block(name)).data)
 
-    def represent_current(self, error: blocks.StaleBlockError) -> dict[str, Any]:  # type: ignore[override]
-        return {"block": BlockSerializer(error.block).data}
+    def represent_current(self, error: StaleVersionError) -> dict[str, Any]:
+        if isinstance(error, blocks.StaleBlockError):
+            return {"block": BlockSerializer(error.block).data}
+        return {}
 
     @extend_schema(
         request=BlockContentSerializer,
@@ -109,23 +114,29 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         content = validated(BlockContentSerializer, request.data)["content"]
         version = if_match_version(request)
         project = self.membership.project
+        is_new = not project.blocks.of(self.owner).filter(name=name).exists()
         block = blocks.put(project, self.owner, name, content, request.user, version)
-        is_new = block.version == 1
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(BlockSerializer(block).data, code)
 
-    @extend_schema(request=BlockChangeSerializer, responses={200: BlockSerializer})
+    @extend_schema(
+        request=BlockChangeSerializer,
+        responses={200: BlockSerializer, 412: StaleBlockSerializer},
+    )
     def patch(self, request, slug: str, name: str) -> Response:
         """Append lines to a block, or move it. `append` creates a missing block."""
         changes = validated(BlockChangeSerializer, request.data)
+        version = if_match_version(request)
         project = self.membership.project
         if "append" in changes:
             if not BLOCK_NAME.fullmatch(name):
                 raise Http404
-            blocks.append(project, self.owner, name, changes["append"], request.user)
+            blocks.append(project, self.owner, name, changes["append"], request.user, version)
+            # `append` has increased the version.
+            version = None
         block = self._block(name)
         if "position" in changes:
-            blocks.move(block, changes["position"], request.user)
+            blocks.move(block, changes["position"], request.user, version)
         return Response(BlockSerializer(block).data)
 
     @extend_schema(responses={204: None, 412: StaleBlockSerializer})

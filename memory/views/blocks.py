@@ -52,7 +52,7 @@ def _write(request: HttpRequest, member: Membership, owner) -> HttpResponse:
         name, content, version = data["name"], data["content"], data["version"]
         try:
             blocks.put(member.project, owner, name, content, request.user, version)
-        except InvalidInputError as error:
+        except (InvalidInputError, blocks.BlockDeletedError) as error:
             form.add_error("content", str(error))
         except blocks.StaleBlockError as error:
             form.show_conflict(error.block)

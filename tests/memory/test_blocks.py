@@ -164,7 +164,19 @@ class TestApi:
         assert answer.status_code == 412
         assert answer.json()["block"]["content"].endswith("More.")
         assert client.delete(RULES, headers={"If-Match": "1"}).status_code == 412
+        for change in ({"append": "Mine."}, {"position": 1}):
+            answer = client.patch(RULES, change, format="json", headers={"If-Match": "1"})
+            assert (answer.status_code, answer.json()["block"]["version"]) == (412, 2)
         assert client.delete(RULES, headers={"If-Match": "2"}).status_code == 204
+        late = client.put(RULES, {"content": "Mine."}, format="json", headers={"If-Match": "2"})
+        assert (late.status_code, list(late.json())) == (412, ["detail"])
+        late = client.patch(RULES, {"append": "Mine."}, format="json", headers={"If-Match": "2"})
+        assert late.status_code == 412
+        assert not project.blocks.exists()
+
+    def test_an_equal_text_creates_no_block(self, project, owner, rules, api):
+        answer = api(owner).put(RULES, {"content": rules.content}, format="json")
+        assert (answer.status_code, answer.json()["version"]) == (200, 1)
 
     @pytest.mark.parametrize(
         ("method", "url", "body", "field"),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -16,6 +17,7 @@ from memory import webhook_events, webhooks
 from memory.models import Delivery, DeliveryState, Webhook, WebhookEvent, WebhookOffReason
 from memory.models.webhooks import SUBSCRIBABLE_EVENTS
 from projects.api.idempotency import IdempotentResult, idempotent
+from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.json import validated
 from projects.core.errors import InvalidInputError
 from projects.models import Project
@@ -182,7 +184,7 @@ class WebhookListView(WebhookBaseView, generics.ListAPIView):
         return _created_response(webhook)
 
 
-class WebhookDetailView(WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
+class WebhookDetailView(ETagMixin, WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
     """One webhook. Only for the project's owners."""
 
     queryset = Webhook.objects.none()
@@ -191,6 +193,21 @@ class WebhookDetailView(WebhookBaseView, generics.RetrieveUpdateDestroyAPIView):
 
     def get_object(self) -> Webhook:
         return self.webhook()
+
+    @transaction.atomic
+    def perform_update(self, serializer) -> None:
+        self.check_version(serializer.instance)
+        serializer.save()
+
+    @transaction.atomic
+    def perform_destroy(self, instance: Webhook) -> None:
+        self.check_version(instance)
+        instance.delete()
+
+    def check_version(self, webhook: Webhook) -> None:
+        if is_conditional(self.request):
+            current = self.webhooks().select_for_update().get(pk=webhook.pk)
+            check_if_match(self.request, self.get_serializer(current).data)
 
 
 def _secret_response(webhook: Webhook) -> Response:

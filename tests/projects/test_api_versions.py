@@ -35,6 +35,11 @@ CHANGES = {
         {"summary": "B"},
     ),
     "fact": (lambda created_pk: f"{PROJECT}facts/{created_pk}/", {"object": "A"}, {"object": "B"}),
+    "webhook": (
+        lambda created_pk: f"{PROJECT}webhooks/{created_pk}/",
+        {"events": ["entry.written"]},
+        {"is_on": False},
+    ),
 }
 
 
@@ -42,7 +47,7 @@ CHANGES = {
 def created_id(request, api, owner, editor, project):
     """The id of a new thing of each kind."""
     from chat.models import Session
-    from memory.models import Entry
+    from memory.models import Entry, Webhook
 
     client = api(owner)
     kind = request.getfixturevalue("kind")
@@ -58,6 +63,9 @@ def created_id(request, api, owner, editor, project):
     if kind == "fact":
         fact = {"subject": "Billing", "predicate": "is owned by", "object": "us"}
         return client.post(f"{PROJECT}facts/", fact, format="json").json()["id"]
+    if kind == "webhook":
+        url, events = "https://good.example.org/hook", ["message.posted"]
+        return Webhook.objects.create(project=project, url=url, events=events, created_by=owner).pk
     if kind == "entry":
         return Entry.objects.create(
             project=project,

@@ -144,6 +144,13 @@ def test_a_condition_that_is_none_is_refused(client, kind, created_id):
     assert client.get(where(created_id)).json() == before
 
 
+def test_head_has_the_headers_of_get_and_options_has_no_tag(client, project):
+    tag = client.get(PROJECT).headers["ETag"]
+    assert client.head(PROJECT).headers["ETag"] == tag
+    assert client.head(PROJECT, headers={"If-None-Match": tag}).status_code == 304
+    assert "ETag" not in client.options(PROJECT).headers
+
+
 def test_the_bank_is_rendered_once(client, project):
     url = f"{PROJECT}memory/"
     tag = client.get(url).headers["ETag"]

@@ -100,11 +100,11 @@ class ETagMixin:
         data = getattr(response, "data", None)
         if not (status.is_success(response.status_code) and isinstance(data, Mapping)):
             return response
-        # The response to a deletion is a receipt, not a representation of the object.
-        if request.method == "DELETE":
+        # The responses to DELETE (a receipt) and OPTIONS do not represent the object.
+        if request.method in ("DELETE", "OPTIONS"):
             return response
         tag = response["ETag"] = entity_tag(data)
-        if request.method == "GET":
+        if request.method in ("GET", "HEAD"):
             known = parse_etags(request.headers.get("If-None-Match", ""))
             if "*" in known or tag in {known_tag.removeprefix("W/") for known_tag in known}:
                 unchanged = Response(status=status.HTTP_304_NOT_MODIFIED, headers={"ETag": tag})

@@ -54,6 +54,13 @@ BODY_ERRORS: dict[int, str] = {
     status.HTTP_415_UNSUPPORTED_MEDIA_TYPE: "The media type of the request is not supported.",
 }
 INVALID_INPUT = "The input is invalid."
+PROJECT_ARCHIVED = "The project is archived."
+# The beginnings of the paths to a project and what it contains.
+PROJECT_PATHS = tuple(
+    f"/api/v1/{path}" for path in ("projects/{slug}/", "sessions/{id}/", "messages/{id}/")
+)
+# The only write that an archived project always accepts.
+DELETE_PROJECT = ("delete", "/api/v1/projects/{slug}/")
 # For views that declare these responses explicitly.
 CONFLICT_RESPONSE = {
     status.HTTP_409_CONFLICT: OpenApiResponse(_DETAIL, "Not possible in the current state.")
@@ -114,10 +121,20 @@ def describe_errors(result: SchemaDict, generator: object, **_: object) -> Schem
     kept.
     """
     result["components"]["schemas"] |= COMPONENTS
-    for methods in result["paths"].values():
-        for operation in methods.values():
+    for path, methods in result["paths"].items():
+        for method, operation in methods.items():
             _describe_operation(operation)
+            if method.upper() not in SAFE_METHODS and (method, path) != DELETE_PROJECT:
+                _describe_archived(path, operation)
     return result
+
+
+def _describe_archived(path: str, operation: SchemaDict) -> None:
+    """Add the response to a write in an archived project."""
+    if path.startswith(PROJECT_PATHS):
+        responses = operation["responses"]
+        responses.setdefault("409", error_response(409, PROJECT_ARCHIVED))
+        operation["responses"] = dict(sorted(responses.items()))
 
 
 def _describe_operation(operation: SchemaDict) -> None:

@@ -9,6 +9,7 @@ from tests.access.routes import routes
 
 pytestmark = pytest.mark.django_db
 
+DELETE_PROJECT = ("delete", "/api/v1/projects/{slug}/")
 # The last is the former URL of a reply's sources, which redirects.
 UNDESCRIBED = ("schema", "docs", "old-api-reply-sources")
 
@@ -48,6 +49,8 @@ def test_a_message_may_be_answered_with_data_or_events(schema):
     answers = schema["paths"]["/api/v1/sessions/{id}/messages/"]["post"]["responses"]
     assert set(answers["201"]["content"]) == {"application/json"}
     assert set(answers["200"]["content"]) == {"text/event-stream"}
+    event = answers["200"]["content"]["text/event-stream"]["schema"]["properties"]["event"]
+    assert {"message", "lookups", "thinking", "delta", "done", "error"} == {*event["enum"]}
 
 
 def test_every_route_says_how_it_fails(schema):
@@ -58,6 +61,10 @@ def test_every_route_says_how_it_fails(schema):
             assert "{" not in path or "404" in codes, (method, path)
             if "requestBody" in operation:
                 assert {"400", "413", "415"} <= codes, (method, path)
+            # tests/access/test_archived.py sends these requests to an archived project.
+            is_in_project = path.startswith(("/api/v1/projects/{", "/api/v1/sessions/{"))
+            if is_in_project and method != "get" and (method, path) != DELETE_PROJECT:
+                assert "409" in codes, (method, path)
 
 
 def test_changes_accept_a_condition(schema):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -34,6 +35,10 @@ from projects.core.errors import InvalidInputError, NotAllowedError, NotFoundErr
 from projects.core.text import storable
 from projects.models import Membership, Project
 from projects.permissions import WRITERS, projects_for
+
+# A stream begins after this time at the latest, because proxies and clients wait for the first byte
+# for a minute or less. Until then, an error of the model gets an HTTP status.
+FIRST_BYTE_TIMEOUT_S = 15.0
 
 StartingReply = Coroutine[Any, Any, LiveReply]
 
@@ -131,11 +136,8 @@ class ChatCompletionView(OpenAIView):
         stop_on_close = reply is None
         if params.get("stream"):
             grant = StreamGrant.for_request(request, reply.session if reply else project)
-            # Reasoning and lookups can take longer than a proxy waits for the first byte.
             live = async_to_sync(_wait_for)(
-                starting,
-                stop_on_close,
-                lambda live: bool(live.text or live.thinking or live.lookups),
+                starting, stop_on_close, _has_begun, FIRST_BYTE_TIMEOUT_S
             )
             return _stream_response(envelope, live, stop_on_close, grant)
         live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
@@ -188,14 +190,26 @@ def _check_system_length(system: str, model: str) -> None:
         raise InvalidInputError(reason, code="context_length_exceeded", field="messages")
 
 
+def _has_begun(live: LiveReply) -> bool:
+    """Return whether there is something to stream. Lookups and reasoning count, because they can
+    take longer than a proxy waits for the first byte.
+    """
+    return bool(live.text or live.lookups or live.thinking)
+
+
 async def _wait_for(
-    starting: StartingReply, stop_on_cancel: bool, is_enough: Callable[[LiveReply], bool]
+    starting: StartingReply,
+    stop_on_cancel: bool,
+    is_enough: Callable[[LiveReply], bool],
+    timeout_s: float | None = None,
 ) -> LiveReply:
-    """Wait until the reply is complete or `is_enough` returns true, and return it."""
+    """Wait until the reply is complete, `is_enough` returns true or the time is over; return it."""
     live = await starting
     try:
-        while not (live.done or is_enough(live)):
-            await live.changed.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not (live.done or is_enough(live)):
+                    await live.changed.wait()
     except asyncio.CancelledError:
         if stop_on_cancel:
             live.stop()
@@ -206,7 +220,7 @@ async def _wait_for(
 def _stream_response(
     envelope: ResponseEnvelope, live: LiveReply, stop_on_close: bool, grant: StreamGrant
 ) -> StreamingHttpResponse:
-    """Return the event stream. Raises `ProviderError` if the reply has failed without a text."""
+    """Return the event stream. Raises `ProviderError` if the reply has failed without any text."""
     if live.failure is not None and not live.text:
         raise live.failure
     return StreamingHttpResponse(

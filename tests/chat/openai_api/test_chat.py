@@ -1,8 +1,13 @@
 """OpenAI's own client, given only an address and a token."""
 
 import asyncio
+import threading
 
 import pytest
+
+from chat.openai_api import views
+from chat.streaming.live_replies import LiveReply
+from tests.scripted import Answer
 
 
 def test_each_project_is_a_model(strata, slug):
@@ -34,6 +39,27 @@ def test_the_response_reports_the_usage(strata, say):
 def test_an_answer_that_was_cut_off_says_so(strata, say):
     strata.model.say("One two", finish="length")
     assert say("Count").choices[0].finish_reason == "length"
+
+
+def test_a_stream_begins_while_the_model_reasons(strata, slug):
+    permits = threading.Semaphore(0)
+    strata.model.queue(Answer("On 3 March.", thoughts=("Hm. ",), permits=permits))
+    client = strata.client(timeout=10)
+    body = {"model": slug, "messages": [{"role": "user", "content": "When?"}], "stream": True}
+    with client.chat.completions.create(**body) as stream:
+        # The response is here, but not yet a word of the reply.
+        permits.release(3)
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+    assert text == "On 3 March."
+
+
+def test_a_stream_begins_after_some_time_in_any_case():
+    live = LiveReply()
+
+    async def start() -> LiveReply:
+        return live
+
+    assert asyncio.run(views._wait_for(start(), True, lambda live: False, 0.01)) is live
 
 
 def test_the_asynchronous_client_is_answered_too(strata, slug):

@@ -40,6 +40,7 @@ FLUSH_INTERVAL_S = 1.0
 SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
 TRUNCATED = _("The reply reached its maximum length.")
+FILTERED = _("The provider blocked the rest of the reply.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
 MAX_ERROR_CHARS = 500
 # One statement updates all replies of a project, because separate writes of thirty streams took a
@@ -161,6 +162,8 @@ def _completion_fields(event: Finished, failed: Mapping[str, str] | None) -> dic
         notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:
         notices.append(TRUNCATED)
+    if event.filtered:
+        notices.append(FILTERED)
     return {
         "input_tokens": event.input_tokens,
         "output_tokens": event.output_tokens,

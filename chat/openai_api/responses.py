@@ -123,15 +123,19 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
 def _finish_reason(live: LiveReply) -> str:
     if _tool_calls(live):
         return "tool_calls"
+    if live.finished and live.finished.filtered:
+        return "content_filter"
     return "length" if live.finished and live.finished.cut_off else "stop"
 
 
-def _usage(live: LiveReply) -> dict[str, int]:
+def _usage(live: LiveReply) -> dict[str, Any]:
     """Return the provider's token counts, or zeros for a reply that was stopped."""
     input_tokens = live.finished.input_tokens if live.finished else 0
+    cached_tokens = live.finished.cached_tokens if live.finished else 0
     output_tokens = live.finished.output_tokens if live.finished else 0
     return {
         "prompt_tokens": input_tokens,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens},
         "completion_tokens": output_tokens,
         "total_tokens": input_tokens + output_tokens,
     }

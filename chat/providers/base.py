@@ -50,9 +50,10 @@ class Finished:
     """The end of a reply. `cost` is in US dollars, None if the price is unknown. Token counts come
     from the provider, or are estimated if it reports none.
 
-    `calls` are tool calls that the client or Strata must execute. `unseen` is the number of images
-    that the model rejected and received as descriptions instead. `native` is the answer in the form
-    of `PromptMessage.native`.
+    `cut_off` means that the reply reached its maximum length, and `filtered` that the provider
+    blocked the rest of it. `calls` are tool calls that the client or Strata must execute. `unseen`
+    is the number of images that the model rejected and received as descriptions instead. `native`
+    is the answer in the form of `PromptMessage.native`.
     """
 
     model: str
@@ -60,6 +61,7 @@ class Finished:
     output_tokens: int
     cost: Decimal | None
     cut_off: bool = False
+    filtered: bool = False
     unseen: int = 0
     calls: tuple[ToolCall, ...] = ()
     native: Any = field(default=None, compare=False, repr=False)

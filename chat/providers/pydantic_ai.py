@@ -292,6 +292,7 @@ def _finished(
         output_tokens=output_tokens,
         cost=_cost(response),
         cut_off=response.finish_reason == "length",
+        filtered=response.finish_reason == "content_filter",
         unseen=unseen,
         calls=tuple(_tool_call(part) for part in response.tool_calls),
         native=response,

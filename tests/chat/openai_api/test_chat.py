@@ -41,6 +41,20 @@ def test_an_answer_that_was_cut_off_says_so(strata, say):
     assert say("Count").choices[0].finish_reason == "length"
 
 
+def test_an_answer_that_was_filtered_says_so(strata, slug, say):
+    strata.model.queue(*[Answer("One two", finish="content_filter")] * 2)
+    assert say("Count", session="a").choices[0].finish_reason == "content_filter"
+    *_, last = say("Count", stream=True)
+    assert last.choices[0].finish_reason == "content_filter"
+    [session] = strata.sessions(slug)
+    assert "blocked the rest" in strata.messages(session)[-1]["error"]
+
+
+def test_tokens_from_the_providers_cache_are_counted(strata, say):
+    strata.model.queue(Answer("One two", cached=3))
+    assert say("Count").usage.prompt_tokens_details.cached_tokens == 3
+
+
 def test_a_stream_begins_while_the_model_reasons(strata, slug):
     permits = threading.Semaphore(0)
     strata.model.queue(Answer("On 3 March.", thoughts=("Hm. ",), permits=permits))

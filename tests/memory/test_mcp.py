@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
+from config import __version__
 from config.asgi import application
 from memory.facts import Statement, create_fact
 from memory.layers.conversations import summarise
@@ -106,6 +107,14 @@ def post():
 
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def test_the_server_has_a_name_and_a_version(ask, owner, era):
+    async def read(client: Client):
+        return client.server_info
+
+    info = ask(owner, read, era)
+    assert (info.name, info.version) == ("Strata", __version__)
 
 
 def test_each_tool_is_listed_with_schemas_and_honest_hints(ask, owner, era):

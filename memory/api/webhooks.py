@@ -1,6 +1,7 @@
 """/api/v1/projects/{slug}/webhooks/: webhooks and their deliveries, for owners."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -118,6 +119,7 @@ class DeliverySerializer(serializers.ModelSerializer):
     event = serializers.ChoiceField(WebhookEvent.choices)
     state = serializers.ChoiceField(DeliveryState.choices)
     data = serializers.SerializerMethodField()
+    next_try_at = serializers.SerializerMethodField()
 
     class Meta:
         model = Delivery
@@ -139,6 +141,13 @@ class DeliverySerializer(serializers.ModelSerializer):
     @extend_schema_field({"type": "object", "additionalProperties": True})
     def get_data(self, delivery: Delivery) -> dict[str, Any]:
         return delivery.data
+
+    def get_next_try_at(self, delivery: Delivery) -> datetime | None:
+        """Return the time of the next attempt. A test is due before it was created, so that it
+        precedes all other deliveries.
+        """
+        at = delivery.next_try_at
+        return None if at is None else max(at, delivery.created_at)
 
 
 class WebhookBaseView(APIView):

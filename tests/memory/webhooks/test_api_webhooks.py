@@ -134,6 +134,7 @@ def test_a_test_is_listed_with_what_came_of_it(api, owner, webhook, inside, work
     client = api(owner)
     answer = client.post(webhook_url(webhook, "test/"))
     assert (answer.status_code, answer.json()["state"]) == (202, "waiting")
+    assert answer.json()["next_try_at"] == answer.json()["created_at"]
     work()
     [listed] = client.get(webhook_url(webhook, "deliveries/")).json()["results"]
     assert listed["id"] == answer.json()["id"] == inside.requests[0].headers["webhook-id"]

@@ -52,6 +52,7 @@ class SingleThreadHandler(ASGIHandler):
         except RequestAborted:
             return
         with closing(body_file):
+            scope = _with_content_length(scope, body_file)
             set_script_prefix(get_script_prefix(scope))
             tasks = [
                 asyncio.create_task(self.listen_for_disconnect(receive)),
@@ -90,6 +91,18 @@ class SingleThreadHandler(ASGIHandler):
         if not response.streaming:
             response.close()
         return response
+
+
+def _with_content_length(scope: Scope, body_file: IO[bytes]) -> Scope:
+    """Return `scope` with the length of the body, for a body that was sent in chunks.
+
+    The parsers of Django and of Django REST framework ignore a body without a length.
+    """
+    size = body_file.seek(0, os.SEEK_END)
+    body_file.seek(0)
+    if not size or any(name == b"content-length" for name, _value in scope["headers"]):
+        return scope
+    return {**scope, "headers": [*scope["headers"], (b"content-length", b"%d" % size)]}
 
 
 django_application = SingleThreadHandler()

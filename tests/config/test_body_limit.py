@@ -108,6 +108,19 @@ def test_a_body_without_a_length_is_cut_off_and_not_kept(web):
     assert process.io_counters().write_bytes - before < 40 * MB
 
 
+def test_a_body_in_chunks_is_read(web):
+    token = {"Authorization": f"Bearer {web.token}"}
+    created = ask(web, "/api/v1/projects/", JSON | token, iter([b'{"name": ', b'"Chunks"}']))
+    assert json.loads(created.read())["slug"] == "chunks"
+    part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    body = iter([part, b"The pump is blue.", b"\r\n--x--\r\n"])
+    added = ask(web, "/api/v1/projects/chunks/files/", FORM | token, body)
+    assert json.loads(added.read())["files"][0]["versions"][0]["size"] == 17
+    question = {"model": "chunks", "messages": [{"role": "user", "content": "Hello"}]}
+    answer = ask(web, "/v1/chat/completions", JSON | token, iter([json.dumps(question).encode()]))
+    assert json.loads(answer.read())["choices"]
+
+
 def test_a_small_body_passes(web):
     sent = {"Authorization": f"Bearer {web.token}"} | JSON
     assert ask(web, "/api/v1/projects/", sent, b'{"name": "Billing"}').status == 201

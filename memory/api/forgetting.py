@@ -11,13 +11,13 @@ from rest_framework.views import APIView
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
 from memory.models import ModerationReason
-from projects.core.api.json import validated
+from projects.core.api.json import StrictSerializer, validated
 from projects.core.errors import NotAllowedError, NotFoundError
 from projects.models import Membership
 from projects.permissions import membership, require_active
 
 
-class ForgetSerializer(serializers.Serializer):
+class ForgetSerializer(StrictSerializer):
     """The selection of a forget request. At least one condition is required; several conditions are
     combined with AND, but `entry`, `fact` and `file` are used alone. `import` is the id of an
     import: all chats that it created are forgotten, including later messages in these chats. The

@@ -24,11 +24,11 @@ from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.moderation.preview import preview
 from memory.permissions import entries_for
 from projects.authentication import require_scope
-from projects.core.api.json import validated
+from projects.core.api.json import StrictSerializer, validated
 from projects.permissions import WRITERS, membership, require_active
 
 
-class EntryActionSerializer(serializers.Serializer):
+class EntryActionSerializer(StrictSerializer):
     """An action and the entries to which it applies."""
 
     action = serializers.ChoiceField(ModerationAction.choices)

@@ -81,6 +81,16 @@ def test_a_condition_that_makes_no_sense_is_a_400_that_names_it(messages, owner,
     assert Message.objects.filter(text__contains="9472").exists()
 
 
+@pytest.mark.parametrize(("url", "field"), [(URL, "befor"), (URL, "previw"), (ACT, "previw")])
+def test_an_unknown_field_is_a_400_and_forgets_nothing(messages, session, owner, api, url, field):
+    entry = summarise(session.pk, datetime.now(UTC) + timedelta(hours=1))
+    body = {"user": "edgar"} if url == URL else {"action": "forget", "entries": [entry.pk]}
+    answer = api(owner).post(url, body | {field: True}, format="json")
+    assert (answer.status_code, list(answer.json())) == (400, [field])
+    assert Message.objects.filter(forgotten_at=None).count() == len(messages)
+    assert Entry.objects.filter(pk=entry.pk).exists()
+
+
 @pytest.mark.parametrize("name", ["session", "message", "entry", "fact", "import"])
 def test_an_id_that_never_was_here_is_404(messages, stranger, owner, api, name):
     mine = create_session(create_project(stranger, name="Elsewhere"), stranger)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import IO, Any
 
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import JSONRenderer
@@ -30,6 +30,18 @@ def validated(serializer_class: type[Serializer], data: Any, **context: Any) -> 
     serializer = serializer_class(data=data, context=context)
     serializer.is_valid(raise_exception=True)
     return serializer.validated_data
+
+
+class StrictSerializer(Serializer):
+    """A serializer that rejects unknown fields. For requests that delete text permanently: without
+    a condition or `preview` that is misspelled, they would delete more.
+    """
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = data.keys() - self.fields.keys() if isinstance(data, Mapping) else ()
+        if unknown:
+            raise ValidationError({name: ["There is no such field."] for name in unknown})
+        return super().to_internal_value(data)
 
 
 class SafeJSONRenderer(JSONRenderer):

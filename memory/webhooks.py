@@ -31,6 +31,7 @@ from django.db import transaction
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.http import parse_http_date_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
@@ -67,6 +68,8 @@ LOG_RETENTION = timedelta(days=30)
 NOT_OK = _("The server responded with an error.")
 REDIRECTED = _("The server responded with a redirect. Enter the final URL instead.")
 HTTP_GONE = 410
+# The length of a date in an HTTP header, with room for its former formats.
+MAX_DATE_CHARS = 40
 
 
 def check_url(url: str) -> str:
@@ -285,11 +288,14 @@ def request_body(webhook: Webhook, delivery: Delivery) -> bytes:
 
 
 def _retry_after_s(response: outbound_http.OutboundResponse) -> float:
-    """Return the seconds in Retry-After, at most MAX_RETRY. Dates, which are rare, are ignored."""
-    seconds = response.headers.get("retry-after", "")
-    if response.status not in (429, 503) or not seconds.isdecimal():
+    """Return the pause in Retry-After, in seconds, at most MAX_RETRY. It is a number or a date."""
+    value = response.headers.get("retry-after", "")
+    if response.status not in (429, 503):
         return 0
-    return min(float(seconds), MAX_RETRY.total_seconds())
+    if value.isdecimal():
+        return min(float(value), MAX_RETRY.total_seconds())
+    seconds = (parse_http_date_safe(value[:MAX_DATE_CHARS]) or 0) - time.time()
+    return min(max(seconds, 0), MAX_RETRY.total_seconds())
 
 
 @transaction.atomic

@@ -4,10 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db.models import F
+from django.utils.http import http_date
 from standardwebhooks.webhooks import Webhook as Standard
 from standardwebhooks.webhooks import WebhookVerificationError
 
@@ -228,8 +230,10 @@ def test_one_that_is_deleted_meanwhile_harms_nothing(webhook, inside, say, work)
     assert not Delivery.objects.exists()
 
 
-def test_one_that_asks_for_patience_gets_it(webhook, inside, say, work, pass_time):
-    inside.reply = Reply(429, {"Retry-After": "3600"})
+@pytest.mark.parametrize("is_date", [False, True], ids=["seconds", "date"])
+def test_one_that_asks_for_patience_gets_it(webhook, inside, say, work, pass_time, is_date):
+    wait = http_date(time.time() + 3605) if is_date else "3600"
+    inside.reply = Reply(429, {"Retry-After": wait})
     say()
     work()
     pass_time(minutes=59)

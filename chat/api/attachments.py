@@ -19,6 +19,7 @@ from chat.attachments import images
 from chat.attachments.responses import EXTENSIONS, image_response
 from chat.models import Attachment, Session
 from projects.api.idempotency import idempotent
+from projects.api.serializers import SingleFileField
 from projects.core.api.json import validated
 
 
@@ -39,7 +40,7 @@ class AttachmentSerializer(serializers.ModelSerializer):
 class UploadSerializer(serializers.Serializer):
     """An image file: PNG, JPEG, WebP or GIF. Of a GIF, only the first frame is stored."""
 
-    file = serializers.FileField()
+    file = SingleFileField()
     description = serializers.CharField(required=False, allow_blank=True, max_length=1_000)
 
 

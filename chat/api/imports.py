@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from chat.importers import ImportRejectedError, jobs
 from chat.models import Import, ImportState
 from projects.api.idempotency import idempotent
+from projects.api.serializers import SingleFileField
 from projects.core.api.json import validated
 from projects.permissions import WRITERS, membership, project_for_writing
 
@@ -43,7 +44,7 @@ class ImportSerializer(serializers.ModelSerializer):
 
 
 class ImportFileSerializer(serializers.Serializer):
-    file = serializers.FileField(help_text="An export of conversations, or a zip file with it.")
+    file = SingleFileField(help_text="An export of conversations, or a zip file with it.")
     format = serializers.ChoiceField(("auto", *settings.CHAT_IMPORTERS), default="auto")
 
 

@@ -19,6 +19,7 @@ from memory.files import access, adding, processing
 from memory.files.responses import file_response
 from memory.forgetting.service import ForgetScope
 from memory.models import File, FileRevision, FileState
+from projects.api.serializers import SingleFileField
 from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.core.errors import InvalidInputError, NotFoundError
@@ -83,7 +84,7 @@ class FileSerializer(serializers.ModelSerializer):
 class NewFileSerializer(serializers.Serializer):
     """A file, or a zip archive of files. A file of the same name gets a new version."""
 
-    file = serializers.FileField()
+    file = SingleFileField()
     session = serializers.UUIDField(required=False, help_text="Only for this chat.")
 
 

@@ -38,6 +38,16 @@ class PairsField(serializers.JSONField):
     """A dict with string values. Its errors are returned as a flat list."""
 
 
+class SingleFileField(serializers.FileField):
+    """A field for one file. Several are rejected, because only the last would be used."""
+
+    def get_value(self, dictionary: Any) -> Any:
+        if len(getattr(dictionary, "getlist", lambda name: ())(self.field_name)) > 1:
+            reason = "Send one file in each request."
+            raise serializers.ValidationError({self.field_name: [reason]})
+        return super().get_value(dictionary)
+
+
 class ConstantField(serializers.IntegerField):
     """A former setting that is now the same for all projects. Values in requests are ignored."""
 

@@ -66,6 +66,17 @@ def test_a_locked_book_is_refused_by_name_of_the_reason(api, project, owner):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_several_files_in_a_request_are_refused(api, project, owner):
+    chat_session = create_session(project, owner)
+    imports = "/api/v1/projects/billing/imports/"
+    for url in (URL, imports, f"/api/v1/sessions/{chat_session.pk}/attachments/"):
+        files = [SimpleUploadedFile(name, name.encode()) for name in ("a.txt", "b.txt")]
+        response = api(owner).post(url, {"file": files}, format="multipart")
+        assert (response.status_code, list(response.json())) == (400, ["file"])
+        assert "one file" in response.json()["file"][0]
+    assert not File.objects.exists()
+
+
 def test_files_of_the_same_name_in_an_archive_are_versions(api, project, owner):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as packed:

@@ -53,6 +53,8 @@ class Answer:
     tells_usage: bool = True
     # Tokens of the prompt that came from the cache.
     cached: int = 0
+    # The tokens in and out that it claims, if not those that it counted.
+    claims: tuple[int, int] | None = None
 
 
 Behaviour = Answer | str | Callable[[Request], Answer | str]
@@ -359,6 +361,8 @@ def _usage(request: Request, answer: Answer) -> dict[str, Any]:
     """Tokens as this server counts them: pieces."""
     prompt = sum(len(pieces(message["content"])) for message in _messages(request))
     completion = len(pieces(answer.text))
+    if answer.claims is not None:
+        prompt, completion = answer.claims
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,

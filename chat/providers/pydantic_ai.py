@@ -308,7 +308,7 @@ def _no_output(finished: Finished) -> ProviderError:
 
 def _tool_call(part: messages.ToolCallPart) -> ToolCall:
     arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
-    return ToolCall(part.tool_call_id, part.tool_name, storable(arguments))
+    return ToolCall(storable(part.tool_call_id), storable(part.tool_name), storable(arguments))
 
 
 def _cost(response: messages.ModelResponse) -> Decimal | None:

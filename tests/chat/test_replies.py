@@ -11,13 +11,22 @@ from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
 from chat.conversations import edits, generation
-from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
-from chat.models import Message, Session, Status
+from chat.conversations.messages import (
+    ask,
+    begin_reply,
+    draft,
+    post_message,
+    post_messages,
+)
+from chat.models import Call, Message, ModelPrice, Session, Status
 from chat.providers import Delta
+from chat.providers.base import MAX_CALL_TOKENS
 from chat.signals import reply_stored
 from chat.streaming import live_replies
 from memory.forgetting.service import ForgetScope, forget
 from projects.core.database import in_thread
+from projects.models import Project
+from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -118,6 +127,30 @@ def test_a_failure_is_shown_and_can_be_retried(session, owner, scripted, setting
         message.pk,
     )
     assert session.head_id == second_reply.pk
+
+
+@pytest.mark.parametrize("claims", [(2**31, 2**31), (10**30, 10**30)])
+def test_absurd_numbers_of_tokens_lose_no_reply(session, owner, scripted, claims):
+    model = "openai-chat:scripted"
+    ModelPrice.objects.create(model=model, input_price=999_999, output_price=999_999)
+    scripted.queue(Answer("On 3 March.", claims=claims))
+    _, reply = ask(session, "When is the cutover?", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert (reply.status, reply.text) == (Status.COMPLETE, "On 3 March.")
+    assert reply.input_tokens == reply.output_tokens == MAX_CALL_TOKENS
+    call = Call.objects.get(message_id=reply.pk)
+    assert (call.input_tokens, call.cost) == (MAX_CALL_TOKENS, None)
+
+
+def test_a_call_of_a_tool_with_nul_characters_loses_no_reply(session, owner, scripted):
+    Project.objects.filter(pk=session.project_id).update(memory_enabled=False)
+    scripted.call(("call\0 1", "search\0", '{"q": "\0"}'), text="Let me see.")
+    _, reply = ask(Session.objects.get(pk=session.pk), "When is the cutover?", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert (reply.status, reply.text) == (Status.COMPLETE, "Let me see.")
+    assert [(call.id, call.name) for call in reply.calls] == [("call 1", "search")]
 
 
 def test_a_broken_stream_keeps_the_text_so_far(session, owner, scripted):

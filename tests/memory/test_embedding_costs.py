@@ -9,6 +9,7 @@ from asgiref.sync import async_to_sync
 from chat.conversations import generation
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Call, CallKind, Session
+from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import Payer
 from memory.recall import indexing
 from memory.recall.embedders.remote import RemoteEmbedder
@@ -104,3 +105,15 @@ def test_searches_are_booked_on_their_user_and_token(client, api, owner, project
     client.get("/projects/billing/search/", {"q": "When is the cutover?"})
     assert Call.objects.count() > 1
     assert {call.user for call in Call.objects.all()} == {owner}
+
+
+def test_an_absurd_number_of_tokens_does_not_stop_a_search(
+    api, owner, project, monkeypatch, settings
+):
+    settings.EMBEDDER = "openai:text-embedding-3-small"
+    settings.EMBEDDING_DIMENSIONS = DIMENSIONS
+    usage = SimpleNamespace(input_tokens=10**30)
+    result = SimpleNamespace(usage=usage, embeddings=np.ones((1, DIMENSIONS)))
+    monkeypatch.setattr(RemoteEmbedder, "_request", lambda *request: result)
+    api(owner).get("/api/v1/projects/billing/recall/", {"q": "When is the cutover?"})
+    assert Call.objects.get().input_tokens == MAX_CALL_TOKENS

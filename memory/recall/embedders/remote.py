@@ -13,6 +13,7 @@ from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
 
 from chat.metrics import measure_call
 from chat.providers import Finished, ProviderError, prices
+from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import begin_embedding
 from chat.providers.errors import to_provider_error
 from memory.recall.embedders.base import EmbedderError, Matrix, normalise
@@ -66,7 +67,7 @@ class RemoteEmbedder:
         try:
             with measure_call(self.model, "embedding") as call:
                 result = self._request(texts, input_type)
-                tokens = result.usage.input_tokens
+                tokens = min(result.usage.input_tokens, MAX_CALL_TOKENS)
                 call.record_tokens(tokens)
                 if booking is not None:
                     cost = prices.cost(self.model, tokens, 0, 0)

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils.translation import gettext_noop as _
 
 from chat import providers
+from chat.conversations.messages import MAX_MESSAGE_CHARS
 from chat.models import Session
 from chat.prompt import builder, tools
 from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
@@ -36,6 +37,7 @@ LIMIT_REACHED = (
 )
 NO_ROOM = "There is no room for more results. Answer now with what you have."
 NO_TIME = "There is no time for more calls. Answer now with what you have."
+TOO_LONG = _("The reply is too long. Its beginning was stored.")
 ONLY_CALLS = _("The model reached the limit of tool calls without an answer.")
 
 
@@ -81,10 +83,11 @@ class LookupLoop:
         """Yield the answer piece by piece, reasoning and lookups in between, and then `Finished`.
 
         The calls in `Finished` are those of the client's tools. No database connection is held
-        while the model answers. Raises `ProviderError`.
+        while the model answers. Raises `ProviderError`, also if the text is longer than
+        MAX_MESSAGE_CHARS.
         """
         messages = list(self.prompt.messages)
-        began, has_text = time.monotonic(), False
+        began, has_text, chars = time.monotonic(), False, 0
         while True:
             pieces: list[str] = []
             stream: Any = provider.stream(messages, self._round_options())
@@ -97,6 +100,9 @@ class LookupLoop:
                     if isinstance(event, Thought):
                         yield event
                         continue
+                    chars += len(event.text)
+                    if chars > MAX_MESSAGE_CHARS:
+                        raise ProviderError(TOO_LONG)
                     if has_text and not pieces:
                         yield Delta("\n\n")
                     pieces.append(event.text)

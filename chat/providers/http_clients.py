@@ -24,6 +24,10 @@ from projects.core.outbound_http import OutboundError, check_url, trusted_certif
 # The same time-outs as in pydantic-ai's own clients.
 TIMEOUT = httpx2.Timeout(600, connect=5)
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
+# The maximum size of a response. An event for each of 200,000 tokens takes 50 MB.
+MAX_RESPONSE_BYTES, MAX_STREAM_BYTES = 10_000_000, 100_000_000
+# The maximum size of an event. The incomplete event is read again with each chunk that arrives.
+MAX_EVENT_BYTES = 2**20
 
 
 def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
@@ -39,9 +43,11 @@ def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
         limits=LIMITS,
         verify=trusted_certificates(),
         transport=None if has_proxies else AiohttpTransport(LIMITS, is_guarded),
+        # A compressed response could be a thousand times larger than what is received.
+        headers={"Accept-Encoding": "identity"},
         event_hooks={
             "request": [check_address] if is_guarded else [],
-            "response": [] if has_proxies else [batch_events],
+            "response": [limit_size] if has_proxies else [limit_size, batch_events],
         },
     )
 
@@ -52,6 +58,42 @@ async def check_address(request: httpx2.Request) -> None:
         await asyncio.to_thread(check_url, str(request.url))
     except OutboundError as error:
         raise httpx2.ConnectError(str(error), request=request) from error
+
+
+async def limit_size(response: httpx2.Response) -> None:
+    """Limit the body of `response` to MAX_STREAM_BYTES if it is an event stream, else to
+    MAX_RESPONSE_BYTES: a response hook for an HTTP client.
+
+    Raises `RemoteProtocolError` if it is compressed although this was not accepted.
+    """
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise httpx2.RemoteProtocolError("The response is compressed.", request=response.request)
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    limit = MAX_STREAM_BYTES if _is_event_stream(response) else MAX_RESPONSE_BYTES
+    response.stream = LimitedStream(response.stream, limit)
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    content_type: str = response.headers.get("content-type", "")
+    return content_type.startswith("text/event-stream")
+
+
+class LimitedStream(httpx2.AsyncByteStream):
+    """Wraps the byte stream of a response. After `max_bytes`, it raises `RemoteProtocolError`."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._stream, self._max_bytes = stream, max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > self._max_bytes:
+                raise httpx2.RemoteProtocolError("The response is too large.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def openai_provider(
@@ -193,8 +235,7 @@ text_channel: ContextVar[TextChannel | None] = ContextVar("text_channel", defaul
 
 async def batch_events(response: httpx2.Response) -> None:
     """Batch the events of `response`: a response hook for an HTTP client."""
-    is_event_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-    if is_event_stream and "content-encoding" not in response.headers:
+    if _is_event_stream(response) and "content-encoding" not in response.headers:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = BatchedEventStream(response.stream, text_channel.get())
 
@@ -224,6 +265,8 @@ class BatchedEventStream(httpx2.AsyncByteStream):
                     pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
                     for ready in self._not_passed_on(event):
                         yield ready.content + b"\n\n"
+                if len(rest) > MAX_EVENT_BYTES:
+                    raise httpx2.RemoteProtocolError("An event is too large.")
                 if pauses:
                     streams = min(len(_open_streams), MAX_PAUSE_STREAMS)
                     await asyncio.sleep(PAUSE_S * (2 * streams - 1))

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from chat.providers import http_clients
-from chat.providers.http_clients import LIMITS, new_http_client
+from chat.providers.http_clients import LIMITS, limit_size, new_http_client
 from chat.providers.http_transport import AiohttpTransport
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -163,6 +164,51 @@ def test_a_server_that_is_silent_is_given_up():
         request(silent, timeout=httpx2.Timeout(5, read=0.05))
 
 
+@pytest.mark.parametrize(
+    ("kind", "limit"), [(b"application/json", 1_000_000), (b"text/event-stream", 2_000_000)]
+)
+def test_an_endless_response_is_given_up(kind, limit, monkeypatch):
+    monkeypatch.setattr(http_clients, "MAX_RESPONSE_BYTES", 1_000_000)
+    monkeypatch.setattr(http_clients, "MAX_STREAM_BYTES", 2_000_000)
+    monkeypatch.setattr(http_clients, "PAUSE_S", 0)
+    received = 0
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n\r\n" % kind)
+        while not writer.is_closing():
+            writer.write(b"data: %s\n\n" % (b"x" * 10_000))
+            await writer.drain()
+
+    async def run() -> None:
+        nonlocal received
+        async with (
+            served(endless) as (_, url),
+            new_http_client() as client,
+            client.stream("GET", url) as response,
+        ):
+            async for chunk in response.aiter_bytes():
+                received += len(chunk)
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="too large"):
+        asyncio.run(run())
+    assert 0.5 * limit < received <= limit
+
+
+def test_a_compressed_response_is_refused():
+    heads: list[bytes] = []
+    body = gzip.compress(b"x" * 1_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+
+    async def run() -> None:
+        async with served(answer(head + body, heads)) as (_, url), new_http_client() as client:
+            await client.get(url)
+
+    with pytest.raises(httpx2.RemoteProtocolError, match="compressed"):
+        asyncio.run(run())
+    assert b"accept-encoding: identity" in heads[0].lower()
+
+
 def test_nobody_listens():
     async def run() -> None:
         async with served(answer(WHOLE)) as (client, url):
@@ -229,7 +275,7 @@ def test_proxies_of_the_environment_are_used(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     client = new_http_client()
     assert not isinstance(client._transport, AiohttpTransport)
-    assert not client.event_hooks["response"]
+    assert client.event_hooks["response"] == [limit_size]
 
 
 def test_connections_end_silently_with_their_event_loop(caplog):

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from chat.conversations import edits, generation
 from chat.conversations.messages import (
+    MAX_MESSAGE_CHARS,
     ask,
     begin_reply,
     draft,
@@ -151,6 +152,17 @@ def test_a_call_of_a_tool_with_nul_characters_loses_no_reply(session, owner, scr
     reply = Message.objects.get(pk=reply.pk)
     assert (reply.status, reply.text) == (Status.COMPLETE, "Let me see.")
     assert [(call.id, call.name) for call in reply.calls] == [("call 1", "search")]
+
+
+def test_a_reply_without_end_is_cut(session, owner, scripted):
+    scripted.queue(Answer(parts=("word " * 2_000,) * 1_000))
+    _, reply = ask(session, "Go on", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert reply.status == Status.FAILED
+    assert "too long" in reply.error
+    assert 0 < len(reply.text) <= MAX_MESSAGE_CHARS
+    assert Call.objects.get(message_id=reply.pk).output_tokens
 
 
 def test_a_broken_stream_keeps_the_text_so_far(session, owner, scripted):

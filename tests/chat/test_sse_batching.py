@@ -231,6 +231,22 @@ def test_the_text_before_a_broken_connection_is_delivered():
     assert b"".join(asyncio.run(hear())) == word("a") + b"data: half"
 
 
+def test_an_event_without_end_is_given_up():
+    chunks = [word("Hello"), b"data: ", *[b"x" * 100_000] * 50]
+    stream = Scripted(chunks)
+
+    async def read() -> bytes:
+        async with aclosing(BatchedEventStream(stream)) as batched:
+            first = await anext(aiter(batched))
+            with pytest.raises(httpx2.RemoteProtocolError, match="too large"):
+                _rest = [piece async for piece in batched]
+            return first
+
+    [first] = events(asyncio.run(read()))
+    assert first["choices"][0]["delta"] == {"content": "Hello"}
+    assert stream.read < 20
+
+
 def test_nobody_reads_on_when_its_reader_has_left():
     async def hear() -> int:
         endless = Scripted([word("word ")] * 1_000, pause=0.001)

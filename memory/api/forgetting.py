@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.contrib.auth import get_user_model
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.forgetting import service
+from memory.forgetting.scope import find_user
 from memory.forgetting.service import ForgetScope
 from memory.models import ModerationReason
 from projects.core.api.json import StrictSerializer, validated
@@ -54,10 +54,10 @@ class ForgetSerializer(StrictSerializer):
         }
 
     def validate_user(self, name: str) -> int:
-        pk = get_user_model().objects.filter(username=name).values_list("pk", flat=True).first()
-        if pk is None:
-            raise serializers.ValidationError("There is no user with this name.")
-        return pk
+        user = find_user(self.context["project"], name)
+        if user is None:
+            raise serializers.ValidationError("No member or author has this username.")
+        return user.pk
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         reason, preview = attrs.pop("reason"), attrs.pop("preview")
@@ -116,7 +116,7 @@ class ForgetView(APIView):
     def post(self, request, slug: str) -> Response:
         member = membership(request.user, slug, token=request.auth)
         require_active(member.project)
-        data = validated(ForgetSerializer, request.data)
+        data = validated(ForgetSerializer, request.data, project=member.project)
         return Response(forget_data(member, by=request.user, **data))
 
 

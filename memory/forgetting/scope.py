@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
-from chat.models import Import, Message, Session, Visibility
+from chat.models import Attachment, Import, Message, Reaction, SavedPrompt, Session, Visibility
 from memory.layers.lines import Line
-from memory.models import Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
+from memory.models import Block, Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
 from memory.models.facts import FactQuerySet
 from memory.permissions import is_moderator
 from projects.core.errors import InvalidInputError
@@ -235,6 +238,32 @@ class ForgetScope:
             if not tombstones.exists():
                 return f"There is no such {name} in this project."
         return ""
+
+
+# The columns that name the users of whom a project contains something.
+USER_COLUMNS: tuple[tuple[type[Any], str], ...] = (
+    (Membership, "user"),
+    (Message, "author"),
+    (FileRevision, "added_by"),
+    (Block, "user"),
+    (Block, "written_by"),
+    (Fact, "user"),
+    (SavedPrompt, "user"),
+    (Reaction, "user"),
+    (Attachment, "uploaded_by"),
+)
+
+
+def find_user(project: Project, username: str) -> Any | None:
+    """Return the user with this name if they are a member, or if the project contains something of
+    theirs. Other users are treated like names without an account, so that accounts cannot be
+    discovered.
+    """
+    known = [
+        Q(Exists(model._default_manager.filter(project=project, **{column: OuterRef("pk")})))
+        for model, column in USER_COLUMNS
+    ]
+    return get_user_model().objects.filter(reduce(or_, known), username=username).first()
 
 
 def own_facts(member: Membership) -> FactQuerySet:

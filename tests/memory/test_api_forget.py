@@ -122,6 +122,22 @@ def test_an_editor_has_own_words_forgotten_and_nobody_else_s(messages, editor, a
     assert list(Message.objects.exclude(text="").values_list("seq", flat=True)) == [1]
 
 
+def test_it_does_not_tell_which_accounts_exist(api, project, owner, stranger):
+    answers = [
+        api(owner).post(URL, {"user": name, "preview": True}, format="json")
+        for name in ("stan", "nobody")
+    ]
+    assert {answer.status_code for answer in answers} == {400}
+    assert answers[0].json() == answers[1].json()
+
+
+def test_what_a_former_member_left_can_be_forgotten(api, project, owner, editor):
+    add_text(project, editor)
+    Membership.objects.filter(user=editor).delete()
+    answer = api(owner).post(URL, {"user": "edgar"}, format="json")
+    assert answer.json()["removed"]["files"] == 1
+
+
 @pytest.mark.parametrize("own", ["user", "message"])
 @pytest.mark.parametrize("other", ["entry", "fact", "file"])
 def test_own_words_do_not_permit_to_forget_what_others_made(

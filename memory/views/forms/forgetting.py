@@ -4,14 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
-from django.contrib.auth import get_user_model
-from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
-from chat.models import Message
+from memory.forgetting.scope import find_user
 from memory.forgetting.service import ForgetScope
 from memory.views.forms.entries import reason_field, sources_field
-from projects.models import Membership, Project
+from projects.models import Project
 
 
 class ForgetForm(forms.Form):
@@ -56,14 +54,11 @@ class ForgetForm(forms.Form):
         return bool(self.cleaned_data["entry"] or self.cleaned_data["fact"])
 
     def clean_user(self):
-        """Return the user, a member or an author of messages; None if the field is empty."""
+        """Return the user; None if the field is empty."""
         name = self.cleaned_data["user"]
         if not name:
             return None
-        members = Membership.objects.filter(project=self.project, user=OuterRef("pk"))
-        messages = Message.objects.filter(project=self.project, author=OuterRef("pk"))
-        users = get_user_model().objects.filter(Q(Exists(members)) | Q(Exists(messages)))
-        user = users.filter(username=name).first()
+        user = find_user(self.project, name)
         if user is None:
             raise forms.ValidationError(_("No member or author has this username."))
         return user

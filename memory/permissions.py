@@ -36,16 +36,23 @@ def entries_for(member: Membership) -> EntryQuerySet:
 def may_read_past(member: Membership, entry: Entry, past: EntryState) -> bool:
     """Return whether `member`, who may see `entry`, may see its text at the state `past`.
 
-    The rules of `entries_for` apply to the past state. Of a private session, only the creator may
-    see earlier texts, because they may contain passages that were removed before approval.
+    The rules of `entries_for` apply to the past state.
     """
     if past.state == EntryStatus.HIDDEN and not member.is_writer:
         return False
+    is_current = past.state != EntryStatus.PROPOSED and past.revision == entry.revision
+    return is_current or may_read_revisions(member, entry)
+
+
+def may_read_revisions(member: Membership, entry: Entry) -> bool:
+    """Return whether `member`, who may see `entry`, may see its earlier texts. Of a private
+    session, only the creator may, because they may contain passages that were removed before
+    approval.
+    """
     if not is_private(entry):
         return True
     assert entry.session is not None
-    is_current = past.state != EntryStatus.PROPOSED and past.revision == entry.revision
-    return is_current or entry.session.creator_id == member.user_id
+    return entry.session.creator_id == member.user_id
 
 
 def is_private(entry: Entry) -> bool:

@@ -43,7 +43,7 @@ from memory.models import (
     FilePassage,
     FileRevision,
 )
-from memory.permissions import entries_for, may_forget
+from memory.permissions import entries_for, may_forget, may_read_revisions
 from projects.core.text import translate_name
 from projects.models import Membership
 
@@ -183,11 +183,15 @@ class _SourceReader:
     def _earlier_texts(
         self, items: Sequence[ReceiptItem]
     ) -> Mapping[tuple[UUID, int], EntryRevision]:
-        """Return, by revision, the prompt's texts of entries that have changed since."""
+        """Return, by revision, the prompt's texts of entries that have changed since. Of a private
+        session, only the creator may see them.
+        """
         changed = [
             Q(entry=item["id"], revision=item["revision"])
             for item in items
-            if (entry := self.entries.get(UUID(item["id"]))) and entry.revision != item["revision"]
+            if (entry := self.entries.get(UUID(item["id"])))
+            and entry.revision != item["revision"]
+            and may_read_revisions(self.member, entry)
         ]
         if not changed:
             return {}

@@ -113,6 +113,21 @@ def test_a_changed_entry_is_shown_with_the_text_in_the_prompt(member, with_recei
     assert bank.sources[0].text == "- The replica stays seven days"
 
 
+def test_an_earlier_text_of_a_private_chat_is_shown_to_its_creator_only(
+    member, with_receipt, entry, chat, editor
+):
+    reply = with_receipt(("bank", [item("conversation", entry, entry.revision)]))
+    type(chat).objects.filter(pk=chat.pk).update(visibility=Visibility.PRIVATE)
+    entry_operations.edit(entry, "- The replica stays", editor)
+    creator = Membership.objects.get(project=chat.project, user=editor)
+    for reader, text in (
+        (member, "- The replica stays"),
+        (creator, "- The replica stays seven days"),
+    ):
+        [bank] = readable_sections(reply.receipt, reader)
+        assert (bank.sources[0].text, bank.sources[0].changed) == (text, True)
+
+
 def test_unavailable_sources_are_only_counted(with_receipt, entry, chunk, chat, project, viewer):
     fact, _ = facts.create_fact(
         Membership.objects.get(project=project, user=chat.creator),

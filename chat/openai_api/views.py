@@ -162,7 +162,9 @@ def _begin_stored_reply(
         position = f"messages[{len(transcript) - 1}].content"
         raise InvalidInputError("The last message is empty.", field=position)
     if isinstance(match, sessions.Continuation):
-        images.load(url for message in transcript[match.start :] for url in message.images)
+        # Only the newest, as in a prompt: decoding all that fit into a request could take hours.
+        urls = [url for message in transcript[match.start :] for url in message.images]
+        images.load(urls[-history.MAX_IMAGES :])
     return sessions.continue_session(key, transcript, images.loaded, match)
 
 

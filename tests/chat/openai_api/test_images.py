@@ -99,6 +99,23 @@ def test_only_the_newest_of_many_images_are_shown(strata, say, assistant):
     assert prompt_image_sizes(strata)[-2:] == [(62, 30), (40, 30)]
 
 
+def test_only_the_newest_of_many_images_are_stored(strata, slug, say, assistant):
+    """Decoding as many as fit into a request would take hours."""
+    messages = []
+    for number in range(23):
+        messages += [
+            looking(f"And {number}?", inline(picture(size=(50 + number, 30)))),
+            assistant("Yes."),
+        ]
+    say([*messages, looking("This?", RED)], session="many")
+    say("And this?", session="many")
+    assert len(prompt_image_sizes(strata)) == 20
+    [session] = strata.sessions(slug)
+    [*older, last, _reply, _question, _answer] = strata.messages(session)
+    assert [len(message["attachments"]) for message in older[::2]] == [0] * 4 + [1] * 19
+    assert len(last["attachments"]) == 1
+
+
 @pytest.mark.parametrize(
     ("address", "code"),
     [

@@ -118,7 +118,9 @@ def _generate(request, message: Message, reply: Message, known: Known) -> HttpRe
     if _wants_events(request):
         sse.start_reply(reply, Payer.of(request))
         return _stream(request, reply, message, known=known)
-    return _exchange(request, message, sse.complete_reply(reply, Payer.of(request)), known)
+    grant = StreamGrant.for_request(request, reply.session)
+    complete = sse.complete_reply(reply, Payer.of(request), grant)
+    return _exchange(request, message, complete, known)
 
 
 def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase:
@@ -132,7 +134,8 @@ def repeat_answer(view, request, created: Mapping[str, Any]) -> HttpResponseBase
     reply = _existing(request, created["reply"])
     if _wants_events(request):
         return resume_stream(request, reply, message)
-    return _exchange(request, message, sse.complete_reply(reply, None))
+    grant = StreamGrant.for_request(request, reply.session)
+    return _exchange(request, message, sse.complete_reply(reply, None, grant))
 
 
 def _existing(request, pk) -> Message:

@@ -10,6 +10,7 @@ from asgiref.sync import async_to_sync
 from django.db import connections
 from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -27,8 +28,8 @@ from chat.providers import ReplyOptions, limits
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.live_replies import LiveReply
-from chat.streaming.poller import StreamGrant
-from chat.streaming.sse import MEDIA_TYPE
+from chat.streaming.poller import StreamGrant, withdrawn_grants
+from chat.streaming.sse import ACCESS_WITHDRAWN, MEDIA_TYPE
 from projects import permissions
 from projects.core import token_counting
 from projects.core.errors import InvalidInputError, NotAllowedError, NotFoundError
@@ -134,13 +135,15 @@ class ChatCompletionView(OpenAIView):
         connections.close_all()
         # Stop an unstored reply when the client disconnects, because nobody can read it later.
         stop_on_close = reply is None
+        grant = StreamGrant.for_request(request, reply.session if reply else project)
         if params.get("stream"):
-            grant = StreamGrant.for_request(request, reply.session if reply else project)
             live = async_to_sync(_wait_for)(
                 starting, stop_on_close, _has_begun, FIRST_BYTE_TIMEOUT_S
             )
             return _stream_response(envelope, live, stop_on_close, grant)
         live = async_to_sync(_wait_for)(starting, stop_on_close, lambda live: False)
+        if withdrawn_grants([grant]):
+            raise AuthenticationFailed(ACCESS_WITHDRAWN)
         return Response(responses.completion(envelope, live))
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.db import connections
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
+from django.http import Http404, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ParseError
@@ -32,7 +32,12 @@ from chat.providers import Thought
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
-from chat.streaming.poller import StreamGrant, get_poller, require_free_stream
+from chat.streaming.poller import (
+    StreamGrant,
+    get_poller,
+    require_free_stream,
+    withdrawn_grants,
+)
 from projects.core.database import PreparedObjects, in_thread
 
 MEDIA_TYPE = "text/event-stream"
@@ -100,14 +105,16 @@ def start_reply(reply: Message, payer: Payer) -> None:
     async_to_sync(live_replies.start)(copy(reply), payer)
 
 
-def complete_reply(reply: Message, payer: Payer | None) -> Message:
+def complete_reply(reply: Message, payer: Payer | None, grant: StreamGrant) -> Message:
     """Generate `reply`, wait for its end, and return it, complete or failed.
 
     Without a payer, wait for a reply that has already begun. No database connection is held while
-    waiting. Raises Http404 if the reply is deleted.
+    waiting. Raises Http404 if the reply is deleted, or if `grant` was withdrawn meanwhile.
     """
     connections.close_all()
     async_to_sync(_wait_for_reply)(reply, payer)
+    if withdrawn_grants([grant]):
+        raise Http404
     return get_object_or_404(Message.objects.select_related("author"), pk=reply.pk)
 
 

@@ -13,7 +13,7 @@ from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status
 from chat.streaming import live_replies, sse
 from chat.streaming.poller import StreamGrant
-from projects.models import Token
+from projects.models import Membership, Token
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -212,3 +212,24 @@ def test_lookups_are_events(send, owner, url, scripted):
     name, reply = received[-1]
     assert (name, reply["lookups"], reply["tool_calls"]) == ("done", [lookup], [])
     assert "lookups" not in [line for line in text.splitlines() if line.startswith("id: ")]
+
+
+@pytest.mark.parametrize("waits_at", ["api", "v1", "v1 with a session"])
+def test_who_loses_access_while_waiting_for_a_reply_does_not_get_it(
+    waits_at, api, editor, session, url, scripted
+):
+    def remove(request) -> str:
+        Membership.objects.filter(user=editor).delete()
+        return "The cutover is on 3 March."
+
+    scripted.queue(remove)
+    text = "When is the cutover?"
+    if waits_at == "api":
+        response = api(editor).post(url, {"content": text}, format="json")
+    else:
+        body = {"model": "billing", "messages": [{"role": "user", "content": text}]}
+        headers = {"X-Strata-Session": "mine"} if "session" in waits_at else {}
+        path = "/v1/chat/completions"
+        response = api(editor).post(path, body, format="json", headers=headers)
+    assert response.status_code == (404 if waits_at == "api" else 401)
+    assert b"3 March" not in response.content

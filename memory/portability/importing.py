@@ -82,8 +82,7 @@ def import_project(
         members = get_user_model().objects.filter(memberships__project=project)
         users = members if match_members else [owner]
         known = {user.get_username(): user for user in users}
-        accounts = get_user_model().objects.values_list("username", flat=True)
-        context = ImportContext(project, known, unmatched=set(accounts) - known.keys())
+        context = ImportContext(project, known)
         for table in TABLES:
             context.ids[table.model] = set(read_ids(archive, table))
         tombstones = Tombstone.objects.filter(project=project, kind__in=TOMBSTONE_KINDS)

@@ -1,6 +1,7 @@
 """Convert the rows of an export into rows of the project that imports it."""
 
-from collections.abc import Callable, Iterator, Mapping, Set
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from hashlib import blake2b
@@ -19,6 +20,7 @@ from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_lookups, load_tool_calls
 from memory.facts.create import MAX_YEAR, MIN_YEAR
 from memory.layers import lines, losses, periods
+from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import (
     Entry,
     EntryRevision,
@@ -49,6 +51,9 @@ MALFORMED = (
 )
 # Appended to the name of a writer. See `adjust_writer`.
 IMPORTED = " (imported)"
+# Names of models have a colon, so they are no usernames.
+USERNAME = re.compile(r"[\w.@+-]+")
+MAX_USERNAME_CHARS = 150
 
 
 def derived_id(project: UUID, exported: UUID) -> UUID:
@@ -66,15 +71,13 @@ def derived_id(project: UUID, exported: UUID) -> UUID:
 class ImportContext:
     """One import: the target project, the users by username, and the exported ids by model.
 
-    `skipped` are the exported ids of rows that belong to users who are unknown here. `unmatched`
-    are usernames of existing accounts that must not be credited with the content of the file.
+    `skipped` are the exported ids of rows that belong to users who are unknown here.
     """
 
     project: Project
     users: Mapping[str, Any]
     ids: dict[type[Model], set[UUID]] = field(default_factory=dict)
     skipped: set[object] = field(default_factory=set)
-    unmatched: Set[str] = frozenset()
 
     def new_id(self, value: object, model: type[Model]) -> UUID | None:
         """Return the id in the project for `value`, the exported id of a row of `model`.
@@ -193,11 +196,14 @@ def convert_receipt(receipt: Any, project: UUID) -> dict[str, Any]:
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:
-    """Append IMPORTED to the writer's name if an unmatched account here has the same name.
+    """Append IMPORTED to the writer's name if an account that is not matched could have this name.
 
-    Otherwise, that account would seem to be the writer.
+    Otherwise, that account would seem to be the writer. Accounts are not looked up, so that an
+    import does not show which exist.
     """
-    if written.written_by in context.unmatched:
+    name = written.written_by
+    is_username = len(name) <= MAX_USERNAME_CHARS and USERNAME.fullmatch(name)
+    if is_username and name not in context.users and name != EXTRACTIVE:
         written.written_by += IMPORTED
 
 

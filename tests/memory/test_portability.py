@@ -427,6 +427,15 @@ class TestForging:
         writers |= set(new_project.facts.values_list("written_by", flat=True))
         assert "edgar" not in writers and "edgar (imported)" in writers
 
+    def test_an_import_does_not_show_which_accounts_exist(self, lived, owner, editor, stranger):
+        first, second = lived.entries.all()[:2]
+        Entry.objects.filter(pk=first.pk).update(written_by="stan")
+        Entry.objects.filter(pk=second.pk).update(written_by="nobody")
+        writers = set(
+            self.upload(lived, owner, editor).entries.values_list("written_by", flat=True)
+        )
+        assert {"stan (imported)", "nobody (imported)"} <= writers
+
     def test_a_member_gets_no_private_chat_or_block_from_an_uploaded_export(
         self, lived, owner, editor
     ):

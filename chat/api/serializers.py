@@ -163,7 +163,8 @@ class MessageSerializer(serializers.ModelSerializer):
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()
     siblings = serializers.SerializerMethodField(
-        help_text="The ids of all alternatives of this message in order, including itself."
+        help_text="The ids of the alternatives of this message in order, including itself: at most "
+        "the 100 before it and the 100 after it."
     )
 
     class Meta:
@@ -233,7 +234,7 @@ class MessageSerializer(serializers.ModelSerializer):
         return ReactionSerializer(reactions, many=True).data if reactions else []
 
     def get_siblings(self, message: Message) -> list[UUID]:
-        return list(self._relations(message).siblings)
+        return list(self._relations(message).nearest)
 
     def _relations(self, message: Message) -> MessageRelations:
         known = self.context.setdefault("relations", {})

@@ -10,6 +10,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chat.models import Message, Reaction, Seen, Session
 from projects.core.database import PreparedQuery
 
+# The maximum number of alternatives that the API lists before a message, and after it.
+MAX_SIBLINGS = 100
+
 
 @dataclass(frozen=True)
 class ReactionCount:
@@ -34,6 +37,13 @@ class MessageRelations:
         return self.siblings.index(self.message) + 1
 
     @property
+    def nearest(self) -> tuple[UUID, ...]:
+        """The message with at most MAX_SIBLINGS alternatives before it, and as many after it."""
+        # It is not among them if it was deleted for good in the meantime.
+        index = self.place - 1 if self.message in self.siblings else 0
+        return self.siblings[max(index - MAX_SIBLINGS, 0) : index + MAX_SIBLINGS + 1]
+
+    @property
     def before(self) -> UUID | None:
         return self.siblings[self.place - 2] if self.place > 1 else None
 
@@ -45,19 +55,24 @@ class MessageRelations:
 def message_relations(messages: Iterable[Message], reader) -> dict[UUID, MessageRelations]:
     """Return the relations of each message by id, for the user `reader`. Takes two queries."""
     messages = list(messages)
-    siblings = _siblings(messages)
+    rows_by_place = _siblings(messages)
+    # Shared by all messages of a place, because an imported chat can have thousands there.
+    existing = {
+        place: tuple(pk for pk, is_deleted in rows if not is_deleted)
+        for place, rows in rows_by_place.items()
+    }
+
+    def siblings(message: Message) -> tuple[UUID, ...]:
+        place = (message.session_id, message.parent_id, message.role)
+        if message.pk in existing.get(place, ()):
+            return existing[place]
+        rows = rows_by_place[place]
+        return tuple(pk for pk, is_deleted in rows if not is_deleted or pk == message.pk)
+
     rows = Reaction.objects.filter(message__in=[message.pk for message in messages])
     reactions = _count_reactions(rows.values_list("message_id", "emoji", "user_id"), reader)
     return {
-        message.pk: MessageRelations(
-            message.pk,
-            tuple(
-                pk
-                for pk, is_deleted in siblings[message.session_id, message.parent_id, message.role]
-                if not is_deleted or pk == message.pk
-            ),
-            tuple(reactions[message.pk]),
-        )
+        message.pk: MessageRelations(message.pk, siblings(message), tuple(reactions[message.pk]))
         for message in messages
     }
 

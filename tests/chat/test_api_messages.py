@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.conversations.messages import post_message
+from chat.conversations.messages import PresetPlaces, draft, post_message, post_messages
 from chat.models import Message, Session, Visibility
 from projects.models import Membership
 
@@ -179,3 +179,16 @@ def test_listing_takes_the_same_queries_for_many(
     # The token, the session, the messages, and their images, siblings and reactions.
     with django_assert_num_queries(6):
         assert len(client.get(url).json()["results"]) == 30
+
+
+def test_of_many_alternatives_the_nearest_are_listed(api, session, owner):
+    """An import can make thousands, and a page of messages would list all of them each time."""
+    drafts = [draft("Again?", author=owner) for _ in range(250)]
+    post_messages(session, drafts, at=PresetPlaces(drafts[-1].pk))
+    answers = api(owner).get(f"/api/v1/sessions/{session.pk}/messages/?page_size=200")
+    listed = [answer["siblings"] for answer in answers.json()["results"]]
+    ids = [str(message.pk) for message in drafts]
+    assert listed[0] == ids[:101]
+    assert listed[120] == ids[20:221]
+    last = api(owner).get(f"/api/v1/messages/{ids[-1]}/").json()
+    assert last["siblings"] == ids[-101:]

@@ -17,7 +17,7 @@ from chat.attachments import copy_attachments
 from chat.conversations.branches import latest_leaf, path_difference, path_to
 from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
 from chat.models import Message, MessageRevision, Reaction, Role, Session
-from chat.models.messages import is_emoji
+from chat.models.messages import MAX_REACTIONS, is_emoji
 from chat.signals import message_changed, message_edited, messages_deleted
 from projects.core import token_counting
 from projects.core.errors import ConflictError, InvalidInputError, StaleVersionError
@@ -154,8 +154,8 @@ def _save_deletion(
 def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """Add or, if `wanted` is false, remove a reaction of `user`.
 
-    Raises InvalidInputError if the added `emoji` is not a single emoji. Older reactions with other
-    text can still be removed.
+    Raises InvalidInputError if the added `emoji` is not a single emoji, or if the user has already
+    added MAX_REACTIONS others. Older reactions with other text can still be removed.
     """
     emoji = emoji.strip()
     if not emoji or (wanted and not is_emoji(emoji)):
@@ -163,6 +163,10 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     with locked_session(message.project_id, message.session_id):
         fields = {"project_id": message.project_id, "message_id": message.pk, "user": user}
         if wanted:
+            others = Reaction.objects.filter(**fields).exclude(emoji=emoji)
+            if others.count() >= MAX_REACTIONS:
+                reason = _("You can add at most %(most)d reactions to a message.")
+                raise InvalidInputError(reason % {"most": MAX_REACTIONS}, field="emoji")
             Reaction.objects.get_or_create(emoji=emoji, **fields)
         else:
             Reaction.objects.filter(emoji=emoji, **fields).delete()

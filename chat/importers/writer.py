@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from chat.models import (
     SessionStatus,
     Visibility,
 )
-from chat.models.messages import is_emoji
+from chat.models.messages import MAX_REACTIONS, is_emoji
 from chat.prompt.types import dump_tool_calls
 from chat.signals import import_planned
 from projects.core.text import storable
@@ -266,9 +267,9 @@ class ImportWriter:
                 for revision in imported.revisions
             ]
             reactions += [
-                Reaction(**keys, user=self.people[name], emoji=emoji)
-                for name, emoji in imported.reactions
-                if name in self.people and is_emoji(emoji)
+                Reaction(**keys, user=user, emoji=emoji)
+                for name, user in self.people.items()
+                for emoji in islice(_emojis_of(name, imported), MAX_REACTIONS)
             ]
         MessageRevision.objects.bulk_create(revisions, batch_size=1_000)
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
@@ -301,6 +302,10 @@ class ImportWriter:
             deleted_at=message.deleted_at,
             **message.usage,
         )
+
+
+def _emojis_of(name: str, imported: ImportedMessage) -> Iterator[str]:
+    return (emoji for user, emoji in imported.reactions if user == name and is_emoji(emoji))
 
 
 def _cleared_ids(session: Session) -> set[UUID]:

@@ -318,6 +318,10 @@ class MessageRevision(IdModel, ProjectScopedModel):
         return f"version {self.version} of {self.message_id}"
 
 
+# The maximum number of emojis that a user adds to a message. Each page of the chat shows all.
+MAX_REACTIONS = 20
+
+
 def is_emoji(text: str) -> bool:
     """Return whether `text` is a single emoji. Reactions therefore cannot contain words."""
     return bool(_EMOJI.fullmatch(text))

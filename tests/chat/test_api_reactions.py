@@ -32,6 +32,16 @@ def test_each_user_gives_each_emoji_once(api, owner, editor, session, url, fresh
     assert fresh(session).version == 6
 
 
+def test_a_user_adds_at_most_twenty(api, owner, editor, url):
+    faces = [chr(0x1F600 + number) for number in range(21)]
+    client = api(editor)
+    assert [give(client, url, emoji).status_code for emoji in faces] == [201] * 20 + [400]
+    # Once more what is there, and what another adds, is fine.
+    assert give(client, url, faces[0]).status_code == 201
+    assert give(api(owner), url, faces[20]).status_code == 201
+    assert Reaction.objects.count() == 21
+
+
 def test_it_is_taken_back_if_it_is_there(api, owner, editor, url):
     give(api(editor), url)
     give(api(owner), url)

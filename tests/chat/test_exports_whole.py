@@ -18,6 +18,7 @@ from chat.conversations.messages import draft, post_message, post_messages
 from chat.importers import FileResult, import_file
 from chat.importers import images as imported_images
 from chat.models import Attachment, Message, MessageRevision, Reaction, Session
+from chat.models.messages import MAX_REACTIONS
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture
@@ -309,6 +310,14 @@ def test_invalid_fields_are_left_out_and_the_message_is_kept(
     # It can be worked with as any other.
     edits.edit(message, "Now?", owner)
     assert message.revisions.count() in (1, 2, 3)
+
+
+def test_a_message_gets_no_more_reactions_than_its_pages_can_show(session, question, owner, other):
+    faces = [chr(0x1F600 + number) for number in range(60)]
+    reactions = [{"user": "olive", "emoji": emoji} for emoji in faces]
+    copy, _ = brought(other, owner, changed(exported(session), 0, reactions=reactions))
+    message = copy.messages.get(seq=1)
+    assert [it.emoji for it in message.reactions.all()] == faces[:MAX_REACTIONS]
 
 
 @pytest.mark.parametrize("random_session", [{"history_limit": 7}, {"history_limit": 10**9}])

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from memory.facts.permissions import facts_for
 from memory.layers.injection_detection import reads_like_instructions
 from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
 from memory.models.activity import record_activity
@@ -90,6 +91,9 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     with transaction.atomic():
         lock_topics(project, [statement.topic])
         fact = find_same_fact(project, statement)
+        if fact is not None and not facts_for(member).filter(pk=fact.pk).exists():
+            # A proposed fact of another member's private chat does not exist for this member.
+            fact = None
         is_new = fact is None
         if fact is None:
             author = member.user.get_username()

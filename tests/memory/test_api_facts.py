@@ -318,3 +318,22 @@ def test_a_search_of_endless_words_is_refused(api, editor):
     """PostgreSQL would parse them in quadratic time."""
     answer = api(editor).get(f"{URL}?q={'a_' * 200}")
     assert (answer.status_code, list(answer.json())) == (400, ["q"])
+
+
+def test_a_proposed_fact_of_a_private_chat_is_not_there_for_others(api, editor, owner, extracted):
+    Fact.objects.filter(pk=extracted.pk).update(
+        state=FactStatus.PROPOSED, waits_because=ReviewReason.SOURCES
+    )
+    statement = {name: getattr(extracted, name) for name in ("subject", "predicate", "object")}
+    guess = statement | {
+        "valid_from": "2026-03-02T00:00:00Z",
+        "valid_until": "2026-09-01T00:00:00Z",
+    }
+    answer = api(editor).post(URL, guess, format="json")
+    assert answer.status_code == 201
+    assert answer.json()["id"] != str(extracted.pk)
+    # Its creator, who sees it, confirms it.
+    answer = api(owner).post(URL, statement | {"valid_from": "2026-03-01T10:00:00Z"}, format="json")
+    assert answer.status_code == 200
+    unchanged = Fact.objects.get(pk=extracted.pk)
+    assert (unchanged.valid_until, unchanged.confidence) == (None, 0.8)

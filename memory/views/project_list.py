@@ -16,6 +16,10 @@ from projects.forms import NewProjectForm
 from projects.models import Invitation, Membership
 from projects.services import create_project
 
+# The maximum number of invitations on the page, the newest. Anybody can send any number of them,
+# one for each project of theirs.
+MAX_INVITATIONS = 50
+
 
 class ProjectRow(NamedTuple):
     """A membership with the chats that the user may read.
@@ -38,7 +42,7 @@ def project_list(request: HttpRequest) -> HttpResponse:
 
     An administrator without projects is led to the welcome page, unless `?all` is set.
     """
-    invitations = Invitation.objects.for_user(request.user)
+    invitations = Invitation.objects.for_user(request.user)[:MAX_INVITATIONS]
     rows = _project_rows(request.user)
     is_new_admin = request.user.is_superuser and not rows
     if is_new_admin and not invitations and request.method == "GET" and "all" not in request.GET:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from projects import invitations
 from projects.models import Invitation, Membership
-from projects.services import add_member, remove_member
+from projects.services import add_member, create_project, remove_member
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +47,16 @@ def test_the_user_declines(client, invitation, stranger):
     assert client.post(path, {"action": "decline"})["Location"] == "/"
     assert client.post(path, {"action": "accept"}).status_code == 404
     assert role_of(stranger) is None
+
+
+def test_somebody_with_many_projects_does_not_fill_the_page_of_another(client, owner, stranger):
+    for number in range(60):
+        project = create_project(owner, name=f"Billing {number}")
+        invitations.invite_user(project, "stan", "viewer", owner)
+    client.force_login(stranger)
+    page = client.get("/").content.decode()
+    assert page.count("Accept: Billing") == 50
+    assert "Accept: Billing 59" in page
 
 
 @pytest.mark.parametrize("username", ["owner", "editor"])

@@ -49,6 +49,8 @@ MALFORMED = (
     *(ValidationError, ValueError, TypeError, KeyError, AttributeError, OverflowError),
     OSError,
 )
+# The largest value of an integer column.
+MAX_INTEGER = 2**31 - 1
 # Appended to the name of a writer. See `adjust_writer`.
 IMPORTED = " (imported)"
 # Names of models have a colon, so they are no usernames.
@@ -180,11 +182,11 @@ def convert_receipt(receipt: Any, project: UUID) -> dict[str, Any]:
         sections = [
             {
                 "name": str(section["name"]),
-                "tokens": int(section["tokens"]),
+                "tokens": _number(section["tokens"]),
                 "items": [
                     item
                     | {"id": str(derived_id(project, UUID(item["id"]))), "kind": str(item["kind"])}
-                    | {name: int(item[name]) for name in ("revision", "tokens")}
+                    | {name: _number(item[name]) for name in ("revision", "tokens")}
                     for item in section["items"]
                 ],
             }
@@ -193,6 +195,14 @@ def convert_receipt(receipt: Any, project: UUID) -> dict[str, Any]:
     except MALFORMED:
         return {}
     return {**receipt, "sections": sections}
+
+
+def _number(value: Any) -> int:
+    """Return `value` as a number that fits into an integer column. Raises ValueError."""
+    number = int(value)
+    if not 0 <= number <= MAX_INTEGER:
+        raise ValueError(number)
+    return number
 
 
 def adjust_writer(written: Entry | EntryRevision | Fact, row: Row, context: ImportContext) -> None:

@@ -5,6 +5,7 @@ import json
 import zipfile
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -402,6 +403,9 @@ class TestWhoIsWho:
         )
 
 
+ITEM = {"kind": "day", "id": str(uuid4()), "revision": 1, "tokens": 1}
+
+
 class TestForging:
     """A file may claim any author; an owner who uploads it speaks only for themselves."""
 
@@ -543,6 +547,9 @@ class TestRefusing:
             {"sections": [1]},
             {"sections": [{"items": []}]},
             {"sections": [{"name": "bank", "tokens": 1, "items": [{"id": "x"}]}]},
+            {"sections": [{"name": "bank", "tokens": 10**400, "items": []}]},
+            {"sections": [{"name": "bank", "tokens": 1, "items": [ITEM | {"revision": 2**31}]}]},
+            {"sections": [{"name": "bank", "tokens": 1, "items": [ITEM | {"tokens": -1}]}]},
         ],
     )
     def test_a_malformed_receipt_is_left_out(self, small, owner, receipt):

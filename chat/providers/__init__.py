@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as _
 from chat import metrics
 from chat.prompt.types import PromptMessage
 from chat.providers.base import (
+    MAX_CALL_COST,
     Completion,
     Delta,
     Failed,
@@ -177,7 +178,7 @@ class MeasuredProvider:
             nonlocal is_open
             tokens = (finished.input_tokens, finished.cached_tokens, finished.output_tokens)
             if (cost := prices.set_cost(self.model, *tokens)) is not None:
-                finished = replace(finished, cost=cost)
+                finished = replace(finished, cost=cost if cost < MAX_CALL_COST else None)
             if booking is not None:
                 booking.succeed(finished)
             is_open = False

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from chat.prompt.types import PromptMessage, ToolCall
 from projects.core.errors import UnavailableError
 
-# The largest values that are believed of a provider for one call. Sums of many calls still fit into
-# their columns.
+# The largest values that are believed of a provider for one call: more tokens are reduced to this
+# number, and a cost of this amount counts as unknown. Sums of many calls still fit into columns.
 MAX_CALL_TOKENS = 10_000_000
 MAX_CALL_COST = Decimal(10_000)
 
@@ -53,8 +53,7 @@ class Thought:
 @dataclass(frozen=True)
 class Finished:
     """The end of a reply. `cost` is in US dollars, None if the price is unknown. Token counts come
-    from the provider, or are estimated if it reports none. Larger numbers than MAX_CALL_TOKENS are
-    reduced to it, and a cost of MAX_CALL_COST or more counts as unknown.
+    from the provider, or are estimated if it reports none.
 
     `cut_off` means that the reply reached its maximum length, and `filtered` that the provider
     blocked the rest of it. `calls` are tool calls that the client or Strata must execute. `unseen`
@@ -73,12 +72,6 @@ class Finished:
     native: Any = field(default=None, compare=False, repr=False)
     # The number of input tokens that the provider read from its cache.
     cached_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("input_tokens", "output_tokens", "cached_tokens"):
-            object.__setattr__(self, name, min(getattr(self, name), MAX_CALL_TOKENS))
-        if self.cost is not None and self.cost >= MAX_CALL_COST:
-            object.__setattr__(self, "cost", None)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from pydantic_ai.settings import ModelSettings
 from chat.prompt.types import PromptMessage, ToolCall
 from chat.providers import http_clients
 from chat.providers.base import (
+    MAX_CALL_COST,
+    MAX_CALL_TOKENS,
     Completion,
     Delta,
     Finished,
@@ -288,15 +290,15 @@ def _finished(
         output_tokens = token_counting.count(response.text or "")
     return Finished(
         model=response.model_name or name,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        input_tokens=min(input_tokens, MAX_CALL_TOKENS),
+        output_tokens=min(output_tokens, MAX_CALL_TOKENS),
         cost=_cost(response),
         cut_off=response.finish_reason == "length",
         filtered=response.finish_reason == "content_filter",
         unseen=unseen,
         calls=tuple(_tool_call(part) for part in response.tool_calls),
         native=response,
-        cached_tokens=response.usage.cache_read_tokens,
+        cached_tokens=min(response.usage.cache_read_tokens, MAX_CALL_TOKENS),
     )
 
 
@@ -314,6 +316,7 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 def _cost(response: messages.ModelResponse) -> Decimal | None:
     """Return the price; None if it is unknown, as for local models or without reported usage."""
     try:
-        return response.cost().total_price
+        price: Decimal = response.cost().total_price
+        return price if price < MAX_CALL_COST else None
     except (LookupError, AssertionError, ValueError):
         return None

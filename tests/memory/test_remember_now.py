@@ -151,8 +151,10 @@ def test_without_a_broker_the_page_says_when_it_is_summarised(client, editor, se
 
     monkeypatch.setattr(summarise_session, "delay", away)
     client.force_login(editor)
-    html = client.post(url(session, "?part")).content.decode()
-    assert "It will be written when nobody has sent a message for a while." in html
+    for query in ("?part", ""):
+        html = client.post(url(session, query)).content.decode()
+        assert "It will be written when nobody has sent a message for a while." in html
+        assert "There is nothing to summarise" not in html
 
 
 @pytest.mark.parametrize("after", ["x", "", "9" * 12])

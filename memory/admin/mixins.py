@@ -15,10 +15,12 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope
-from memory.moderation.actions import MAX_ENTRIES_AT_ONCE
 from memory.views.forms.forgetting import ForgetReasonForm
 from projects.admin import ReadOnlyAdmin
 from projects.core.errors import DomainError
+
+# Each row is changed in a transaction of its own, within one request.
+MAX_ROWS_AT_ONCE = 200
 
 
 def in_english(text: object) -> str:
@@ -39,7 +41,9 @@ def row_action(
     def run(
         model_admin: "ActionAdmin", request: HttpRequest, queryset: QuerySet
     ) -> HttpResponse | None:
-        rows = list(queryset.select_related("project").order_by("pk")[:MAX_ENTRIES_AT_ONCE])
+        rows = model_admin.selected_rows(request, queryset)
+        if rows is None:
+            return None
         if confirm and "confirmed" not in request.POST:
             return model_admin.confirmation_page(request, name, label, rows, explanation=confirm)
         changed = 0
@@ -71,6 +75,15 @@ class ActionAdmin(ReadOnlyAdmin):
     def has_forget_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may run actions that cannot be undone."""
         return admin.ModelAdmin.has_delete_permission(self, request)
+
+    def selected_rows(self, request: HttpRequest, queryset: QuerySet) -> list[Any] | None:
+        """Return the rows of an action, or None, with a message, if too many are selected."""
+        rows = list(queryset.select_related("project").order_by("pk")[: MAX_ROWS_AT_ONCE + 1])
+        if len(rows) <= MAX_ROWS_AT_ONCE:
+            return rows
+        text = gettext("Select at most %(most)s rows.") % {"most": MAX_ROWS_AT_ONCE}
+        self.message_user(request, text, messages.ERROR)
+        return None
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
@@ -151,7 +164,9 @@ class ForgetActionAdmin(ActionAdmin):
 
     @admin.action(description=_("Forget"), permissions=["forget"])
     def forget(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        rows = list(queryset.select_related("project").order_by("pk")[:MAX_ENTRIES_AT_ONCE])
+        rows = self.selected_rows(request, queryset)
+        if rows is None:
+            return None
         form = ForgetReasonForm(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
             context = {"form": form, **self.forget_context(rows)}

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from chat.models import Session
 from memory import facts
+from memory.admin import mixins
 from memory.facts import Statement
 from memory.models import Activity, ActivityVerb, Fact, FactSource, FactStatus
 from projects.models import Membership
@@ -102,6 +103,14 @@ def test_forgetting_asks_first(admin_client, fact):
     act(admin_client, "forget", confirmed="yes", reason="private")
     assert not Fact.objects.exists()
     assert Activity.objects.get(verb=ActivityVerb.FORGOTTEN).reason == "private"
+
+
+def test_too_many_selected_rows_are_refused_and_none_is_changed(admin_client, fact, monkeypatch):
+    monkeypatch.setattr(mixins, "MAX_ROWS_AT_ONCE", 0)
+    assert "Select at most 0 rows." in act(admin_client, "hide").content.decode()
+    forgotten = act(admin_client, "forget", confirmed="yes", reason="other")
+    assert "Select at most 0 rows." in forgotten.content.decode()
+    assert Fact.objects.get().state == FactStatus.LIVE
 
 
 def test_a_user_with_view_permission_changes_nothing(staff, fact):

@@ -1,0 +1,36 @@
+"""Long words, long names and text from right to left leave the page in order."""
+
+from uuid import uuid4
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import created, talked
+from tests.e2e.test_every_page import SMALLEST, stretched
+
+LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützen"
+FERRIES = "مشروع العبارات: كيف نحسب الأسعار في فصل الشتاء"
+
+
+def test_a_long_name_of_a_project_fits_the_smallest_telephone(page, server):
+    project = server.api("POST", "projects/", {"name": f"{LONG} {uuid4().hex[:6]}"})
+    for path in ("/", f"/projects/{project['slug']}/settings/"):
+        page.goto(path)
+        assert stretched(page, SMALLEST) == []
+
+
+def test_a_long_word_of_a_fact_leaves_room_for_the_other_columns(page, server):
+    slug = created(server)["slug"]
+    fact = {"subject": LONG * 2, "predicate": "is", "object": LONG * 5}
+    server.api("POST", f"projects/{slug}/facts/", fact)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/projects/{slug}/memory/facts/")
+    table = page.locator(".facts-table")
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentNode.clientWidth")
+
+
+def test_a_title_from_right_to_left_shows_its_beginning(page, server):
+    path = talked(server, created(server), FERRIES, "On Monday.")
+    server.api("PATCH", f"sessions/{path.split('/')[-2]}/", {"title": FERRIES})
+    page.goto(path)
+    for title in (page.get_by_role("heading", level=1), page.locator(".side .chats .item").first):
+        expect(title).to_have_css("direction", "rtl")

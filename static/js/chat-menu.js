@@ -1,5 +1,6 @@
 // The menu of a chat in a list, in a popover beside its link. Without JavaScript the link opens a
 // page.
+import { request } from "./connection.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -13,7 +14,8 @@ async function open(event) {
   const link = event.target.closest("[data-chat-menu-link]");
   if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  const response = await fetch(`${link.href}?part`);
+  const response = await request(`${link.href}?part`);
+  if (!response) return;
   if (!response.ok || response.redirected) {
     location.href = link.href;
     return;
@@ -50,10 +52,9 @@ async function submit(event) {
   if (!form.matches("[data-chat-menu-form]") || "navigates" in submitter.dataset) return;
   event.preventDefault();
   const body = new FormData(form, submitter);
-  const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(
-    () => null,
-  );
-  if (response?.type !== "opaqueredirect") {
+  const response = await request(form.action, { method: "POST", body, redirect: "manual" }, form);
+  if (!response) return;
+  if (response.type !== "opaqueredirect") {
     location.href = form.action;
     return;
   }

@@ -1,6 +1,7 @@
 // The drawer beside the page, with the sources of a reply, a prompt or an entry. On a narrow screen
 // its links open pages instead.
 import { whileBusy } from "./busy.js";
+import { request, showError, signedOutText } from "./connection.js";
 
 const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
@@ -33,31 +34,20 @@ function submit(event) {
 
 async function send(form, submitter) {
   requestCount += 1;
-  const request = requestCount;
+  const count = requestCount;
   // form.action is one of the form's fields here.
   const url = new URL(form.getAttribute("action"), location.href);
   url.searchParams.set("part", "drawer");
   const body = new FormData(form, submitter);
-  const response = await fetch(url, { method: "POST", body, redirect: "manual" }).catch(() => null);
-  if (request !== requestCount) return;
-  if (!response) showLost(form);
-  else if (response.status === 204) {
+  const response = await request(url, { method: "POST", body, redirect: "manual" }, form);
+  if (!response || count !== requestCount) return;
+  if (response.status === 204) {
     document.dispatchEvent(new Event("strata:memory"));
     await open(shownUrl);
   } else if ([200, 400].includes(response.status)) fill(await response.text(), true);
-  // Signed out or deleted: the page shows the reason.
+  else if (response.type === "opaqueredirect") showError(form, signedOutText());
+  // Deleted: the page shows the reason.
   else location.href = shownUrl;
-}
-
-/** Reports in the form that there is no connection. Its text stays. */
-function showLost(form) {
-  form.querySelector("[data-lost]")?.remove();
-  const line = document.createElement("p");
-  line.className = "error";
-  line.dataset.lost = "";
-  line.setAttribute("role", "alert");
-  line.textContent = drawer.querySelector("[data-drawer-close]").dataset.textLost;
-  form.append(line);
 }
 
 async function open(href) {
@@ -69,17 +59,18 @@ async function open(href) {
   drawer.querySelector("[data-drawer-close]").focus();
 }
 
-/** Fills the drawer. Resolves to false if the server refused, and to null if another request was made
- * in the meantime or the chat is deleted. */
+/** Fills the drawer. Resolves to false if the server refused, and to null without a connection, or if
+ * another request was made in the meantime or the chat is deleted. */
 async function load(href) {
   requestCount += 1;
-  const request = requestCount;
+  const count = requestCount;
   const url = new URL(href);
   url.searchParams.set("part", "drawer");
-  const response = await fetch(url);
+  const response = await request(url);
+  if (!response) return null;
   if (!response.ok || response.redirected) return false;
   const html = await response.text();
-  if (request !== requestCount) return null;
+  if (count !== requestCount) return null;
   shownUrl = href;
   fill(html, drawer.contains(document.activeElement));
   return true;

@@ -1,6 +1,7 @@
 // The actions of a message, without leaving the page: forms are sent in the background, and links
 // open inside the turn. On a page without live updates they work as plain forms and links.
 import { whileBusy } from "./busy.js";
+import { request } from "./connection.js";
 import { refresh } from "./live-updates.js";
 import {
   SendError,
@@ -79,7 +80,8 @@ async function openInSlot(event, link) {
     return;
   }
   const { turn: id } = link.closest("[data-turn]").dataset;
-  const response = await fetch(`${link.href}?part=turn`);
+  const response = await request(`${link.href}?part=turn`);
+  if (!response) return;
   if (!response.ok || response.redirected) {
     location.href = link.href;
     return;

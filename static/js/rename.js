@@ -1,4 +1,5 @@
 // Renames the chat in its heading. Without JavaScript the title is in the chat's settings.
+import { request } from "./connection.js";
 import { updateToken } from "./csrf.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
@@ -30,10 +31,12 @@ async function save() {
   if (!isChanged) return;
   updateToken(form);
   const body = new FormData(form);
-  const response = await fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(
-    () => null,
-  );
-  if (response?.type !== "opaqueredirect") {
+  const response = await request(form.action, { method: "POST", body, redirect: "manual" });
+  if (!response) {
+    show(true);
+    return;
+  }
+  if (response.type !== "opaqueredirect") {
     // The page with the same form shows the reason.
     location.href = form.action;
     return;
@@ -49,7 +52,7 @@ if (form) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     await save();
-    button.focus({ preventScroll: true });
+    (form.hidden ? button : form.elements.title).focus({ preventScroll: true });
   });
   form.elements.title.addEventListener("blur", save);
   form.addEventListener("keydown", (event) => {

@@ -1,6 +1,7 @@
 // Sends messages, follows the streams of their replies, and at the end replaces each with the turn
 // that the server rendered.
 import { followEnd, scrollToEnd } from "./autoscroll.js";
+import { offlineText } from "./connection.js";
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { streamText } from "./streamed-text.js";
 import { addTurns, fragment, removeTurn, replaceTurn, turns } from "./turns.js";
@@ -45,7 +46,7 @@ export async function postForm(url, body, options = {}) {
   try {
     response = await fetch(url, { method: "POST", body, ...options });
   } catch {
-    throw new SendError(statusText("refused"));
+    throw new SendError(body.has("content") ? statusText("refused") : offlineText());
   }
   if (response.redirected) throw new SendError(statusText("signedOut"));
   return response;

@@ -1,5 +1,7 @@
 // Keyboard shortcuts of the project pages, and the command palette.
 
+import { offlineText } from "./connection.js";
+
 const palette = document.querySelector("[data-palette]");
 const help = document.querySelector("[data-shortcuts]");
 const DEBOUNCE_MS = 120;
@@ -19,13 +21,22 @@ async function loadResults(query) {
   const response = await fetch(url).catch(() => null);
   // The query has changed since.
   if (request !== requestCount) return;
-  // Offline or signed out: the page stays, with everything the user typed in it.
-  if (!response?.ok || response.redirected) return palette.close();
+  if (!response) return showOffline();
+  // Signed out: the page stays, with everything the user typed in it.
+  if (!response.ok || response.redirected) return palette.close();
   const html = await response.text();
   if (request !== requestCount) return;
   palette.querySelector("[data-palette-results]").innerHTML = html;
   listedQuery = query;
   select(0);
+}
+
+function showOffline() {
+  const line = document.createElement("li");
+  line.className = "error";
+  line.textContent = offlineText();
+  palette.querySelector("[data-palette-results]").replaceChildren(line);
+  listedQuery = null;
 }
 
 function select(index) {

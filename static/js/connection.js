@@ -1,0 +1,32 @@
+// Requests of links and forms that stay on the page. Without a connection the page says so, and
+// keeps what the user typed.
+
+const notice = document.querySelector("[data-offline]");
+
+export const offlineText = () => notice.textContent.trim();
+export const signedOutText = () => notice.dataset.textSignedOut;
+
+/** Returns the response, or null without a connection. That is shown in `form`, whose text stays, or
+ * at the top of the page. */
+export async function request(url, options = {}, form = null) {
+  form?.querySelector("[data-lost]")?.remove();
+  const response = await fetch(url, options).catch(() => null);
+  if (!form) notice.hidden = Boolean(response);
+  else if (!response) showError(form, notice.dataset.textLost);
+  return response;
+}
+
+/** Shows the reason why the form was not sent. */
+export function showError(form, text) {
+  form.querySelector("[data-lost]")?.remove();
+  const line = document.createElement("p");
+  line.className = "error";
+  line.dataset.lost = "";
+  line.setAttribute("role", "alert");
+  line.textContent = text;
+  form.append(line);
+}
+
+window.addEventListener("online", () => {
+  if (notice) notice.hidden = true;
+});

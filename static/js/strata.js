@@ -4,6 +4,7 @@ import "./as-of.js";
 import "./bulk-selection.js";
 import "./busy.js";
 import "./chat-menu.js";
+import "./chat-settings.js";
 import "./rename.js";
 import "./composer.js";
 import "./copy.js";

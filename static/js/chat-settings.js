@@ -1,0 +1,29 @@
+// The settings of a chat are saved without leaving the page, so that a message that is not sent yet
+// keeps its images.
+import { whileBusy } from "./busy.js";
+import { request } from "./connection.js";
+import { refresh } from "./live-updates.js";
+import { turns } from "./turns.js";
+
+const settings = document.getElementById("chat-settings");
+
+async function save(form) {
+  const options = { method: "POST", body: new FormData(form), redirect: "manual" };
+  const response = await request(form.action, options, form);
+  if (response?.type === "opaqueredirect") {
+    settings.hidePopover();
+    await refresh();
+  } else if (response?.status === 400) {
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    settings.replaceChildren(...page.getElementById(settings.id).childNodes);
+    settings.querySelector(".invalid :is(input, select)")?.focus();
+  } else if (response) location.href = form.action;
+}
+
+if (settings && turns?.dataset.events)
+  settings.addEventListener("submit", (event) => {
+    const { target: form, submitter } = event;
+    if (!form.matches("[data-settings]")) return;
+    event.preventDefault();
+    whileBusy(submitter, () => save(form));
+  });

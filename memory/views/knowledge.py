@@ -2,11 +2,11 @@
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 
-from memory.moderation.sentence_changes import SentenceChange, change_sentence
+from memory.moderation.sentence_changes import SentenceAction, SentenceChange, change_sentence
 from memory.views import project_page
 from projects.core.errors import DomainError
 from projects.models import Membership
@@ -30,13 +30,21 @@ def decide(request: HttpRequest, member: Membership) -> HttpResponse:
         )
         messages.success(request, change_sentence(member, change))
     except DomainError as error:
-        messages.error(request, str(error))
+        messages.error(request, _refusal(error, data))
     except ValidationError:
         # The id is malformed.
         messages.error(request, _("This no longer exists."))
     back = data.get("back", "")
     page = back if back in PAGES else PAGES[0]
     return redirect(resolve_url(page, member.project.slug) + "#knows")
+
+
+def _refusal(error: DomainError, data: QueryDict) -> str:
+    """Return the reason, with the correction that was not saved, so that it can be copied."""
+    text = data.get("text", "").strip()
+    if data.get("action") != SentenceAction.EDIT or not text:
+        return str(error)
+    return _("%(reason)s You wrote: “%(text)s”") % {"reason": error, "text": text}
 
 
 def _number(text: str) -> int:

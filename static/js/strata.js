@@ -20,5 +20,6 @@ import "./option-search.js";
 import "./polling.js";
 import "./remember.js";
 import "./replies.js";
+import "./sentences.js";
 import "./shortcuts.js";
 import "./tabs.js";

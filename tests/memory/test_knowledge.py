@@ -207,6 +207,14 @@ def test_a_decision_on_nothing_changes_nothing(client, known, owner, more):
     assert texts(known, owner)[1] == "Refunds lock their booking first."
 
 
+def test_a_correction_of_a_sentence_that_changed_meanwhile_can_be_copied(client, known, owner):
+    client.force_login(owner)
+    line = project_knowledge(member(known, owner))[1]
+    html = decide(client, line, "edit", "Refunds lock nothing", version="9")
+    assert "You wrote: “Refunds lock nothing”" in html
+    assert "You wrote" not in decide(client, line, "wrong", version="9")
+
+
 def test_anothers_pinned_text_is_not_changed(client, known, owner, editor):
     mine = blocks.put(known, owner, "mine", "My own", owner)
     client.force_login(editor)

@@ -23,3 +23,4 @@ import "./replies.js";
 import "./sentences.js";
 import "./shortcuts.js";
 import "./tabs.js";
+import "./unsaved-edits.js";

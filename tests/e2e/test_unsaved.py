@@ -1,0 +1,81 @@
+"""What a page has and did not send yet stays when something else on it is sent."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.chat.pictures import picture
+from tests.e2e.conftest import created
+from tests.e2e.test_images import upload
+
+FACTS = {"billing": "the payments team", "the café": "Ines"}
+
+
+@pytest.fixture
+def project(page, server) -> str:
+    """The page of a project that knows two facts; its message box has a text and an image."""
+    slug = created(server)["slug"]
+    for subject, owner in FACTS.items():
+        fact = {"subject": subject, "predicate": "belongs to", "object": owner}
+        server.api("POST", f"projects/{slug}/facts/", fact)
+    page.goto(f"/projects/{slug}/")
+    page.locator("[data-picker] input").set_input_files(upload(picture()))
+    expect(page.locator(".picture")).to_be_visible()
+    page.get_by_label("Message", exact=True).fill("Look at")
+    return slug
+
+
+def sentence(page: Page, text: str):
+    return page.locator(".knows > li").filter(has_text=text)
+
+
+def edit(page: Page, text: str, correction: str) -> None:
+    sentence(page, text).get_by_label("Edit", exact=True).click()
+    sentence(page, text).locator("textarea").fill(correction)
+
+
+def test_decisions_on_sentences_leave_a_message_and_other_corrections(page, project):
+    edit(page, "Billing", "the platform team")
+    sentence(page, "The café").get_by_role("button", name="This is right").click()
+    expect(sentence(page, "The café")).to_contain_text("confirmed")
+    expect(page.get_by_text("Confirmed.", exact=True)).to_be_visible()
+    expect(sentence(page, "Billing").locator("textarea")).to_have_value("the platform team")
+    sentence(page, "Billing").get_by_role("button", name="Save").click()
+    expect(sentence(page, "Billing belongs to the platform team.")).to_be_visible()
+    expect(page.locator(".knows textarea:visible")).to_have_count(0)
+    expect(page.locator(".picture")).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Look at")
+
+
+def test_a_correction_that_came_too_late_stays_beside_the_new_version(page, project, server):
+    edit(page, "Billing", "the platform team")
+    fact = server.api("GET", f"projects/{project}/facts/?subject=billing")["results"][0]
+    server.api("PATCH", f"projects/{project}/facts/{fact['id']}/", {"object": "nobody"})
+    sentence(page, "Billing").get_by_role("button", name="Save").click()
+    expect(sentence(page, "Billing belongs to nobody.")).to_be_visible()
+    expect(sentence(page, "Billing").get_by_role("alert")).to_contain_text("Someone changed this")
+    expect(sentence(page, "Billing").locator("textarea")).to_have_value("the platform team")
+    sentence(page, "Billing").get_by_role("button", name="Save").click()
+    expect(sentence(page, "Billing belongs to the platform team.")).to_be_visible()
+    expect(page.locator(".picture")).to_be_visible()
+
+
+def test_pinned_texts_that_are_edited_stay_when_another_is_saved_or_moved(page, server):
+    slug = created(server)["slug"]
+    for name in ("first", "second"):
+        server.api("PUT", f"projects/{slug}/blocks/{name}/", {"content": name})
+    page.goto(f"/projects/{slug}/memory/blocks/")
+    first, second = page.get_by_label("first"), page.get_by_label("second")
+    first.fill("first, edited")
+    second.fill("second, edited")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Move up").click()
+    expect(page.locator(".block-card textarea").first).to_have_value("second, edited")
+    expect(first).to_have_value("first, edited")
+    for name in ("second", "first"):
+        card = page.locator(".block-card").filter(has=page.get_by_label(name))
+        with page.expect_navigation():
+            card.get_by_role("button", name="Save").click()
+        expect(first).to_have_value("first, edited")
+    page.reload()
+    expect(first).to_have_value("first, edited")
+    expect(second).to_have_value("second, edited")

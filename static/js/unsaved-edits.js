@@ -1,22 +1,35 @@
-// On a page with several forms, sending one loads the page again. What was typed in the others, or in
-// a form of which a button does something else than save, is put back then.
+// On a page with several forms, sending one loads the page again. What was typed in the others is put
+// back then, as is a form of which the button does something else than save.
 
 const KEY = "strata-unsaved";
 const page = document.querySelector("[data-keep-edits]");
 
+const isBox = (field) => field.matches("[type=checkbox], [type=radio]");
+// The secrets and files of a form are not stored.
 const fields = (form) =>
-  [...form.elements].filter((field) => field.id && field.matches("input, textarea"));
-const isChanged = (form) =>
-  fields(form).some((field) => field.type !== "hidden" && field.value !== field.defaultValue);
+  [...form.elements].filter(
+    (field) =>
+      field.id && field.matches("input:not([type=file], [type=password]), textarea, select"),
+  );
+const valueOf = (field) => (isBox(field) ? field.checked : field.value);
+
+function isChanged(field) {
+  if (field.type === "hidden" || field.multiple) return false;
+  if (isBox(field)) return field.checked !== field.defaultChecked;
+  if (!field.options) return field.value !== field.defaultValue;
+  const options = [...field.options];
+  return !(options.find((option) => option.defaultSelected) ?? options[0])?.selected;
+}
 
 function keep({ target: sent, submitter }) {
-  const isSaved = (form) => form === sent && submitter?.matches(".primary");
+  const isSaved = (form) => form === sent && !submitter?.hasAttribute("data-saves-nothing");
   const values = [...page.querySelectorAll("form")]
-    .filter((form) => isChanged(form) && !isSaved(form))
-    .flatMap((form) => fields(form).map(({ id, value }) => [id, value]));
+    .filter((form) => fields(form).some(isChanged) && !isSaved(form))
+    .flatMap((form) => fields(form).map((field) => [field.id, valueOf(field)]));
+  const { keepEdits: name } = page.dataset;
   // Without a storage, for example when it is full, the edits are lost.
   try {
-    if (values.length) sessionStorage.setItem(KEY, JSON.stringify([location.pathname, values]));
+    if (values.length) sessionStorage.setItem(KEY, JSON.stringify({ name, values }));
   } catch {}
 }
 
@@ -26,15 +39,16 @@ function restore() {
     stored = JSON.parse(sessionStorage.getItem(KEY));
     sessionStorage.removeItem(KEY);
   } catch {}
-  if (!page || stored?.[0] !== location.pathname) return;
-  for (const [id, value] of stored[1]) {
+  if (!page || stored?.name !== page.dataset.keepEdits) return;
+  for (const [id, value] of stored.values) {
     const field = document.getElementById(id);
     if (!field) continue;
-    field.value = value;
+    if (isBox(field)) field.checked = value;
+    else field.value = value;
     // The box grows with its text.
     field.dispatchEvent(new Event("input"));
     const details = field.closest("details");
-    if (details) details.open = true;
+    if (details && isChanged(field)) details.open = true;
   }
 }
 

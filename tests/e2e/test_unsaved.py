@@ -79,3 +79,26 @@ def test_pinned_texts_that_are_edited_stay_when_another_is_saved_or_moved(page, 
     page.reload()
     expect(first).to_have_value("first, edited")
     expect(second).to_have_value("second, edited")
+
+
+def test_settings_that_are_edited_stay_when_others_are_saved(page, server):
+    slug = created(server)["slug"]
+    page.goto(f"/projects/{slug}/settings/")
+    instructions, search = page.get_by_label("Instructions"), page.get_by_label("Search language")
+    instructions.fill("Answer in one sentence.")
+    search.select_option("german")
+    page.get_by_role("link", name="Members").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Create link").click()
+    page.get_by_role("link", name="Memory", exact=True).last.click()
+    memory = page.get_by_label("Review new memories")
+    memory.check()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").click()
+    expect(memory).to_be_checked()
+    page.get_by_role("link", name="General").click()
+    expect(instructions).to_have_value("Answer in one sentence.")
+    expect(search).to_have_value("german")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").click()
+    assert server.api("GET", f"projects/{slug}/")["instructions"] == "Answer in one sentence."

@@ -1,5 +1,6 @@
 // The memory page on an earlier day: a slider below the picture of the layers over time, and a
 // button that moves through it. Without JavaScript the page has a date field.
+import { request } from "./connection.js";
 
 const form = document.querySelector("[data-as-of]");
 const list = document.querySelector("[data-picture]");
@@ -23,14 +24,15 @@ function showDay(day) {
 /** Draws the list for the page's current URL. */
 async function drawList() {
   requestCount += 1;
-  const request = requestCount;
+  const count = requestCount;
   const url = new URL(location.href);
   url.searchParams.set("part", "picture");
-  const response = await fetch(url);
+  const response = await request(url);
+  if (!response) return;
   if (!response.ok || response.redirected) return location.reload();
   const html = await response.text();
   // The slider has moved since.
-  if (request === requestCount) list.innerHTML = html;
+  if (count === requestCount) list.innerHTML = html;
 }
 
 // An entry was changed in the drawer.
@@ -52,7 +54,8 @@ if (form) {
     marker.setAttribute("x1", x);
     marker.setAttribute("x2", x);
     const point = points.findLast((candidate) => candidate.day <= day.value);
-    readout.textContent = point ? readout.dataset.tokens.replace("#", point.tokens) : "";
+    const tokens = point?.tokens.toLocaleString(document.documentElement.lang);
+    readout.textContent = tokens ? readout.dataset.tokens.replace("#", tokens) : "";
   }
 
   function pause() {

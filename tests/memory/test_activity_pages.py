@@ -224,11 +224,11 @@ def test_todays_allowance_and_when_it_goes_on(read, owner, project):
     Call.objects.create(
         project=project, kind="digest", model="m", input_tokens=900, output_tokens=200
     )
-    assert "1100 tokens, no limit" in read(owner)
+    assert "1,100 tokens, no limit" in read(owner)
     project.memory_daily_tokens = 5_000
     project.timezone = "Asia/Tokyo"
     project.save()
-    assert "1100 of 5000 tokens" in read(owner)
+    assert "1,100 of 5,000 tokens" in read(owner)
     project.memory_daily_tokens = 1_000
     project.save()
     tomorrow = timezone.localdate(timezone=project.zone) + timedelta(days=1)

@@ -83,7 +83,7 @@ def page(client, user, path: str) -> str:
 def test_an_empty_bank_says_how_it_fills(client, owner, project):
     text = page(client, owner, "/projects/billing/memory/")
     assert "No memories yet" in text
-    assert "0 of 2000 tokens" in text
+    assert "0 of 2,000 tokens" in text
 
 
 def test_entries_stand_by_layer_and_period_with_the_text_they_come_to(

@@ -45,7 +45,7 @@ def test_the_memory_is_a_bar_in_the_budget(rows, owner, project, entry):
     tokens = rendered_bank(project).tokens
     [row] = rows(owner)
     assert f'max="2000" value="{tokens}"' in row
-    assert f"memory: {tokens} of 2000 tokens" in row
+    assert f"memory: {tokens} of 2,000 tokens" in row
     Project.objects.update(memory_enabled=False)
     [row] = rows(owner)
     assert "memory off" in row and "<meter" not in row

@@ -86,15 +86,18 @@ export function imageUploads(form) {
     event.preventDefault();
     add(files);
   });
-  form.addEventListener("dragover", (event) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
+  // Beside the message box, the browser would open the file in place of the page.
+  const area = document.getElementById("main");
+  const accepts = (event) => form.isConnected && event.dataTransfer.types.includes("Files");
+  area.addEventListener("dragover", (event) => {
+    if (!accepts(event)) return;
     event.preventDefault();
     form.dataset.dragover = "";
   });
-  form.addEventListener("dragleave", () => delete form.dataset.dragover);
-  form.addEventListener("drop", (event) => {
+  area.addEventListener("dragleave", () => delete form.dataset.dragover);
+  area.addEventListener("drop", (event) => {
     delete form.dataset.dragover;
-    if (!event.dataTransfer.types.includes("Files")) return;
+    if (!accepts(event)) return;
     event.preventDefault();
     const dropped = [...event.dataTransfer.files];
     const images = dropped.filter((file) => file.type.startsWith("image/"));

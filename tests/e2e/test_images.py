@@ -19,7 +19,7 @@ def begin(server):
 
     def create(page: Page, words: str = "") -> None:
         page.goto("/")
-        page.get_by_label("Name").fill(f"Pictures {uuid4().hex[:6]}")
+        page.get_by_label("Name", exact=True).fill(f"Pictures {uuid4().hex[:6]}")
         page.get_by_role("button", name="Create project").click()
         expect(page.get_by_role("heading", name="New chat")).to_be_visible()
         if words:
@@ -36,20 +36,26 @@ def last_reply(page: Page):
     return page.locator(".turn:not(.person)").last
 
 
-def give(page: Page, how: str, data: bytes, name: str = "pasted.png") -> None:
-    """Pastes or drops a file on the composer, as a browser would."""
+def give(
+    page: Page,
+    how: str,
+    data: bytes,
+    name: str = "pasted.png",
+    where: str = "[data-composer] textarea",
+) -> None:
+    """Pastes or drops a file on the composer or at another place, as a browser would."""
     page.evaluate(
-        """([how, data, name]) => {
+        """([how, data, name, where]) => {
             const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
             const given = new DataTransfer();
             given.items.add(new File([bytes], name, { type: "image/png" }));
-            const box = document.querySelector("[data-composer] textarea");
+            const box = document.querySelector(where);
             const options = { bubbles: true, cancelable: true };
             box.dispatchEvent(how === "paste"
                 ? new ClipboardEvent("paste", { ...options, clipboardData: given })
                 : new DragEvent("drop", { ...options, dataTransfer: given }));
         }""",
-        [how, base64.b64encode(data).decode(), name],
+        [how, base64.b64encode(data).decode(), name, where],
     )
 
 
@@ -93,6 +99,12 @@ def test_images_are_picked_pasted_and_dropped_and_sent(page, server, begin):
     full = opened.value
     full.wait_for_load_state()
     assert "/images/" in full.url
+
+
+def test_images_that_are_dropped_beside_the_message_box_are_added(page, begin):
+    begin(page, "Hello")
+    give(page, "drop", picture(), "dropped.png", where=".turn")
+    expect(page.locator(".picture img")).to_have_count(1)
 
 
 def test_a_message_may_be_nothing_but_an_image(page, server, begin):

@@ -13,11 +13,11 @@ async function decide(form, submitter) {
   // form.action is one of the form's fields here.
   const response = await request(form.getAttribute("action"), options, form);
   if (!response) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (new URL(response.url).pathname !== location.pathname) {
-    showError(form, signedOutText());
+    showError(form, response.ok ? signedOutText() : page.querySelector("h1").textContent);
     return;
   }
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const refusal = page.querySelector("main > .notice[role=status].error")?.textContent.trim();
   const kept = editors().filter((editor) => isChanged(editor) && (refusal || editor !== form));
   showList(page);

@@ -6,6 +6,8 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import created, talked
 from tests.e2e.test_every_page import SMALLEST, stretched
+from tests.membership import join
+from tests.torture.clients import Api
 
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützen"
 FERRIES = "مشروع العبارات: كيف نحسب الأسعار في فصل الشتاء"
@@ -34,3 +36,29 @@ def test_a_title_from_right_to_left_shows_its_beginning(page, server):
     page.goto(path)
     for title in (page.get_by_role("heading", level=1), page.locator(".side .chats .item").first):
         expect(title).to_have_css("direction", "rtl")
+
+
+def test_a_long_name_of_a_project_leaves_room_in_lists_of_the_admin(page, server):
+    project = server.api("POST", "projects/", {"name": f"{LONG * 2} {uuid4().hex[:6]}"})
+    server.api("POST", f"projects/{project['slug']}/sessions/", {"title": LONG * 4})
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/admin/chat/session/")
+    table = page.locator("#result_list")
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentNode.clientWidth")
+
+
+def test_the_german_sidebar_shows_all_names_whole(page, open_page, sign_in, server):
+    slug = created(server)["slug"]
+    join(Api(server.url, server.token), slug, "edgar", server.edgars_token, role="viewer")
+    sign_in(open_page(), "edgar")
+    for name in ("admin", "edgar"):
+        german = open_page(locale="de-DE", viewport={"width": 1440, "height": 900})
+        sign_in(german, name)
+        german.goto(f"/projects/{slug}/")
+        names = german.locator(".side .pages .item span")
+        expect(names.filter(has_text="Einstellungen")).to_be_visible()
+        assert not [
+            text
+            for text in names.all()
+            if text.evaluate("(text) => text.scrollWidth > text.clientWidth")
+        ]

@@ -266,19 +266,41 @@ def generated_secret(path: Path) -> str:
     """Return the secret in the file `path`. The first call creates it with mode 0600.
 
     If several processes start at once, they use the same secret: a complete file is linked to
-    `path`, and the slower processes read it.
+    `path`, and the slower processes read it. Raises SystemExit if that is impossible, or if the
+    file is empty, as after a power failure in version 0.1.
     """
-    if not path.exists():
-        handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        if not path.exists():
+            _create_secret(path)
+        secret = path.read_text()
+    except OSError as error:
+        raise data_dir_error(error) from None
+    if not secret.strip():
+        raise SystemExit(
+            f"strata: {path} is empty: restore it from a copy, or delete it so that the next start "
+            "makes a new one"
+        )
+    return secret
+
+
+def _create_secret(path: Path) -> None:
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_urlsafe(64))
             # After a power failure, the link could otherwise name an empty file.
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            Path(draft).unlink()
-    return path.read_text()
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        Path(draft).unlink()
+
+
+def data_dir_error(error: OSError) -> SystemExit:
+    """Return the exception for a data folder that cannot be used."""
+    return SystemExit(
+        "strata: STRATA_DATA_DIR takes the path of a folder in which this account can create files:"
+        f" {error.filename}: {error.strerror}"
+    )

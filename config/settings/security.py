@@ -15,6 +15,7 @@ from config.settings.env import (
     DEFAULT_DATA_DIR,
     Variables,
     comma_separated,
+    data_dir_error,
     generated_secret,
     keep_out_of_logs,
     load,
@@ -111,11 +112,14 @@ class ServerVariables(Variables):
 
 
 _env = load(ServerVariables)
-# The folder can be entered by other accounts if this process runs as root, because the embedded
-# PostgreSQL then runs as another account.
-DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
-DEBUG = _env.debug
+try:
+    # The folder can be entered by other accounts if this process runs as root, because the embedded
+    # PostgreSQL then runs as another account.
+    DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
+except OSError as error:
+    raise data_dir_error(error) from None
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
+DEBUG = _env.debug
 keep_out_of_logs(SECRET_KEY)
 PORT = _env.port
 ADMIN_PASSWORD = _env.admin_password

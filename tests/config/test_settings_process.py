@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from config.settings.env import generated_secret
 from tests.server import ROOT
 
 pytestmark = pytest.mark.process
@@ -89,3 +90,36 @@ def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
         "strata: STRATA_S3_ENDPOINT is set, but STRATA_S3_BUCKET is not. "
         "Set it to the name of a bucket on that server.\n"
     )
+
+
+def test_a_data_folder_that_cannot_be_used_stops_the_start_with_one_line(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    process = run_python("import config.settings", file)
+    assert process.returncode == 1
+    assert process.stderr == (
+        "strata: STRATA_DATA_DIR takes the path of a folder in which this account can create files:"
+        f" {file}: File exists\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["secret_key", "metrics_token"])
+def test_an_empty_secret_stops_the_start(tmp_path, name):
+    """With an empty metrics_token, anybody could read /metrics."""
+    (tmp_path / name).touch()
+    process = run_python(
+        "import config.settings", tmp_path, STRATA_SECRET_KEY="", STRATA_METRICS_TOKEN=""
+    )
+    assert process.returncode == 1
+    assert process.stderr.startswith(f"strata: {tmp_path / name} is empty: restore it")
+    assert process.stderr.count("\n") == 1
+
+
+def test_a_secret_that_cannot_be_stored_leaves_no_draft(tmp_path, monkeypatch):
+    def fail(file: int) -> None:
+        raise OSError(28, "No space left on device", str(tmp_path))
+
+    monkeypatch.setattr("config.settings.env.os.fsync", fail)
+    with pytest.raises(SystemExit, match="STRATA_DATA_DIR takes .* No space left on device"):
+        generated_secret(tmp_path / "secret_key")
+    assert list(tmp_path.iterdir()) == []

@@ -277,7 +277,7 @@ class Supervisor:
             if source is self._signals:
                 self._signals.recv(4096)
             else:
-                waiting[source].start()
+                self._restart(waiting[source])
 
     def stop(self) -> None:
         """End all children: with SIGTERM, then SIGQUIT, then SIGKILL."""

@@ -239,3 +239,21 @@ def test_a_child_that_cannot_be_forked_is_tried_again(monkeypatch):
     supervisor.Supervisor([child], printed.append).tick(0)
     assert printed == ["web cannot be started (Cannot allocate memory); trying again in 30 s"]
     assert child.start_at is not None and child.start_at > time.monotonic() + 20
+
+
+def test_a_child_on_demand_that_cannot_be_started_ends_no_other_child(monkeypatch):
+    def fail() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    printed: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        child = supervisor.Child("demo model", lambda: None, on_demand=listener)
+        with (
+            supervisor.Supervisor([child], printed.append) as running,
+            socket.create_connection(listener.getsockname()),
+        ):
+            monkeypatch.setattr(supervisor.os, "fork", fail)
+            running.tick(1)
+    assert printed == [
+        "demo model cannot be started (Resource temporarily unavailable); trying again in 30 s"
+    ]

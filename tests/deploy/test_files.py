@@ -211,6 +211,13 @@ def test_nginx_takes_its_file(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("file", "unit"), [("nginx.conf", "m;"), ("Caddyfile", "MiB\n")])
+def test_a_proxy_takes_the_largest_form(file, unit):
+    """In nginx, m is 2**20 bytes. In Caddy, MiB is, and MB is 10**6."""
+    [limit] = re.findall(rf"max\w*_size (\d+){unit}", (DEPLOY / "proxy" / file).read_text())
+    assert int(limit) * 2**20 == settings.MAX_FORM_BYTES
+
+
 @pytest.mark.parametrize("file", ["nginx.conf", "Caddyfile"])
 def test_a_proxy_keeps_nothing_back(file):
     configuration = (DEPLOY / "proxy" / file).read_text()

@@ -5,6 +5,7 @@ Starts the embedded PostgreSQL for commands that need it.
 """
 
 import os
+import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -64,20 +65,42 @@ def main() -> None:
         from config.management import overview
     except ImportError as error:
         raise SystemExit("Django is not installed: run `make run` or `make test`.") from error
-    from django.core.management import execute_from_command_line
-
-    from config.postgres.server import EmbeddedPostgresError
-
     if len(arguments) == 1 and arguments[0] in VERSION:
         print(overview.version())
     elif len(arguments) == 1 and arguments[0] in HELP:
         print(overview.commands())
     else:
-        try:
-            with database(arguments):
-                execute_from_command_line(sys.argv)
-        except EmbeddedPostgresError as error:
-            raise SystemExit(f"strata: {error}") from error
+        execute(arguments)
+
+
+def execute(arguments: list[str]) -> None:
+    """Run a command. Problems that are no errors of the program end it with one line.
+
+    Of a problem with the database, `--traceback` shows the traceback.
+    """
+    from django.core.management import execute_from_command_line
+    from django.db import DatabaseError
+
+    from config.management import overview
+    from config.postgres.server import EmbeddedPostgresError
+
+    try:
+        with database(arguments):
+            execute_from_command_line(sys.argv)
+    except EmbeddedPostgresError as error:
+        raise SystemExit(f"strata: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
+    except BrokenPipeError:
+        # The reader of the output has ended, such as `head`. Python flushes the output at its exit,
+        # and would report the same error again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(1) from None
+    except DatabaseError as error:
+        problem = overview.database_problem(error)
+        if problem is None or "--traceback" in arguments:
+            raise
+        raise SystemExit(f"strata: {problem}") from error
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Texts for the command line: the version, and the list of Strata's commands."""
+"""Texts for the command line: the version, the list of Strata's commands, and problems."""
 
 from pathlib import Path
 
 import django
 from django.core.management import get_commands, load_command_class
+from django.db import DatabaseError, OperationalError
+from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedTable
 
 from config import __version__
 
@@ -37,3 +39,13 @@ def commands() -> str:
             "COMMAND --help describes a command. `help --commands` also lists those of Django.",
         ]
     )
+
+
+def database_problem(error: DatabaseError) -> str | None:
+    """Return the problem if the database is unavailable or has no tables; None for other errors."""
+    reason = str(error).strip().partition("\n")[0].rstrip(".")
+    if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+        return f"The tables are not up to date ({reason}): run `prepare` first."
+    if isinstance(error, OperationalError) and not isinstance(error.__cause__, DeadlockDetected):
+        return f"The database cannot be used: {reason}."
+    return None

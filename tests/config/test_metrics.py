@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import resource
+import signal
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -11,6 +14,7 @@ import pytest
 import yaml
 from django.db import connection
 from django.db.models.functions import Now
+from prometheus_client.mmap_dict import MmapedDict
 
 from chat import metrics as calls
 from chat.conversations.messages import ask
@@ -173,6 +177,59 @@ def test_a_process_begins_with_nothing_of_one_that_had_its_number(tmp_path, monk
         (tmp_path / f"{kind}_{multiprocess.HOST}-{os.getpid()}.db").touch()
     multiprocess.share(tmp_path)
     assert names(tmp_path) == {f"counter_{multiprocess.HOST}-{os.getpid()}.db"}
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Return a function that fills the disk, and one that frees it: no file may grow."""
+    monkeypatch.setattr(multiprocess, "RETRY_S", 0.0)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    free = partial(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1])), free
+    free()
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def stored_counts(path: Path) -> dict[str, float]:
+    return {key: count for key, count, *_ in MmapedDict.read_all_values_from_file(path)}
+
+
+def test_the_blocks_of_a_metrics_file_are_reserved(tmp_path):
+    """Otherwise, on a full disk, the kernel kills each process that counts something."""
+    path = tmp_path / "counter_1.db"
+    counts = multiprocess.ReservedDict(str(path))
+    keys = [f"{number}:{'x' * 500}" for number in range(300)]
+    for key in keys:
+        counts.write_value(key, 1.0, 0.0)
+    size = path.stat().st_size
+    assert size == 2**18 and path.stat().st_blocks * 512 >= size
+    assert stored_counts(path) == dict.fromkeys(keys, 1.0)
+
+
+def test_on_a_full_disk_a_process_keeps_its_counts_until_there_is_room(tmp_path, full_disk):
+    fill, free = full_disk
+    path = tmp_path / "counter_1.db"
+    fill()
+    counts = multiprocess.ReservedDict(str(path))
+    counts.write_value("requests", counts.read_value("requests")[0] + 1, 0.0)
+    assert counts.read_value("requests") == (1.0, 0.0) and not path.exists()
+    free()
+    counts.write_value("requests", 2.0, 0.0)
+    fill()
+    counts.write_value("requests", 3.0, 0.0)
+    assert counts.read_value("requests") == (3.0, 0.0)
+    assert stored_counts(path) == {"requests": 3.0}
+
+
+def test_a_process_goes_on_with_the_counts_of_one_that_had_its_number(tmp_path):
+    path = tmp_path / "counter_1.db"
+    for expected in (0.0, 1.0):
+        counts = multiprocess.ReservedDict(str(path))
+        assert counts.read_value("requests")[0] == expected
+        counts.write_value("requests", 1.0, 0.0)
+        counts.close()
+    assert path.stat().st_size == 2**16
 
 
 def names(folder: Path) -> set[str]:

@@ -6,7 +6,7 @@ import json
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -47,6 +47,17 @@ class BackupWriter:
         self._sums.seek(0)
         self._write(SUMS, size, self._sums)
         self._tar.close()
+        self._sums.close()
+
+    def discard(self) -> None:
+        """Release the file of an incomplete backup.
+
+        Otherwise, the archive would write its buffer to a closed file when it is collected, and
+        Python would print a traceback.
+        """
+        with suppress(OSError, ValueError):
+            assert self._tar.fileobj
+            self._tar.fileobj.close()
         self._sums.close()
 
     def _write(self, name: str, size: int, source: Any) -> None:

@@ -40,17 +40,25 @@ def create_backup(
     with take_snapshot(with_files) as snapshot:
         manifest = _manifest(snapshot)
         writer = BackupWriter(file)
-        for name, size, source in snapshot.files():
-            writer.add(FILES + name, size, source)
-            manifest["files"]["count"] += 1
-            manifest["files"]["bytes"] += size
+        try:
+            _write(snapshot, writer, manifest)
+        except BaseException:
+            writer.discard()
+            raise
         for name in snapshot.missing:
             warn(f"The database refers to a file that is missing: {name}")
-        _dump_database(snapshot, writer)
-        manifest["tables"] = snapshot.tables()
-        writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1).encode())
-        writer.close()
     return manifest
+
+
+def _write(snapshot: DatabaseSnapshot, writer: BackupWriter, manifest: dict[str, Any]) -> None:
+    for name, size, source in snapshot.files():
+        writer.add(FILES + name, size, source)
+        manifest["files"]["count"] += 1
+        manifest["files"]["bytes"] += size
+    _dump_database(snapshot, writer)
+    manifest["tables"] = snapshot.tables()
+    writer.add_bytes(MANIFEST, json.dumps(manifest, indent=1).encode())
+    writer.close()
 
 
 def _manifest(snapshot: DatabaseSnapshot) -> dict[str, Any]:

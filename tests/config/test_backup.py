@@ -1,6 +1,7 @@
 """Backups: taken while people go on, whole or not at all; what was forgotten stays forgotten."""
 
 import errno
+import gc
 import io
 import os
 import subprocess
@@ -244,6 +245,20 @@ def test_one_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, failure):
     with pytest.raises(CommandError, match="[Nn]o file was left"):
         call_command("backup", str(tmp_path / "new" / ".." / "b.tar"))
     assert not list(tmp_path.glob("*b.tar*"))
+
+
+def test_one_that_is_broken_off_prints_no_traceback(monkeypatch):
+    """The archive would write its buffer to the closed file when it is collected."""
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    file = io.BytesIO()
+    writer = BackupWriter(file)
+    writer.add_bytes("manifest.json", b"{}")
+    file.close()
+    writer.discard()
+    del writer
+    gc.collect()
+    assert ignored == []
 
 
 def test_a_file_that_is_there_is_not_written_over(backup_file):

@@ -1,5 +1,6 @@
 """`manage.py up` in a separate process: output when it is stopped."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -159,3 +160,21 @@ def test_a_database_that_does_not_start_is_tried_again(settings, monkeypatch, ca
     settings.EMBEDDED_POSTGRES = True
     Command().keep_database_up()
     assert f"{error}; trying again" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path):
+    process = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", sys.executable, "manage.py", "up"],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "STRATA_DATA_DIR": str(tmp_path),
+            "STRATA_SECRET_KEY": "long-and-random",
+            "STRATA_METRICS_TOKEN": "another-one",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert process.returncode == 1
+    assert process.stderr == f"CommandError: {tmp_path}: {os.strerror(errno.EFBIG)}\n"

@@ -78,6 +78,10 @@ class Command(BaseCommand):
                 self.run(host, port, demo, stack)
         except server.EmbeddedPostgresError as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            # The disk is full, for example.
+            reason = error.strerror or error
+            raise CommandError(f"{error.filename or settings.DATA_DIR}: {reason}") from error
         except KeyboardInterrupt:
             # A second signal arrived while the database was stopping.
             pass

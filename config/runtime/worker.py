@@ -13,6 +13,7 @@ from kombu import Connection
 
 from config.broker.scheduler import BeatStep
 from config.celery import app
+from config.health import heartbeats
 from config.runtime.threads import TaskPool
 from config.runtime.watchdog import HEARTBEAT_S
 
@@ -43,8 +44,30 @@ def work(
     raise SystemExit(worker.exitcode)
 
 
-class WatchedConsumer(Consumer):
-    """Celery's consumer, but its loop calls `heartbeat`, even while it waits for the broker.
+class PatientConsumer(Consumer):
+    """Celery's consumer, but it waits for the broker for any time, and calls `tick` meanwhile."""
+
+    def tick(self) -> None:
+        """Update the file for probes. While the broker is away, `HeartbeatStep` does not."""
+        heartbeats.touch()
+
+    def ensure_connected(self, conn: Connection) -> Connection:
+        """Return the connection once the broker accepts it."""
+
+        def report_failure(error: Exception, seconds: float) -> None:
+            log.error("broker_unavailable cause=%r retry_s=%.0f", error, seconds)
+
+        # Called every second until the next attempt.
+        def before_retry() -> None:
+            self.tick()
+            maybe_shutdown()
+
+        self.tick()
+        return conn.ensure_connection(report_failure, callback=before_retry)
+
+
+class WatchedConsumer(PatientConsumer):
+    """A consumer whose loop calls `heartbeat`, even while it waits for the broker.
 
     It also calls `tend` of the pool.
     """
@@ -69,17 +92,3 @@ class WatchedConsumer(Consumer):
         self.tick()
         hub.call_repeatedly(HEARTBEAT_S, self.tick)
         super().register_with_event_loop(hub)
-
-    def ensure_connected(self, conn: Connection) -> Connection:
-        """Return the connection once the broker accepts it."""
-
-        def report_failure(error: Exception, seconds: float) -> None:
-            log.error("broker_unavailable cause=%r retry_s=%.0f", error, seconds)
-
-        # Called every second until the next attempt.
-        def before_retry() -> None:
-            self.tick()
-            maybe_shutdown()
-
-        self.tick()
-        return conn.ensure_connection(report_failure, callback=before_retry)

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from celery.utils.imports import symbol_by_name
 from celery.worker.consumer import Consumer
 
 from config.celery import app
@@ -61,3 +62,24 @@ def test_each_turn_reports_and_the_pool_is_tended_less_often(monkeypatch):
     monkeypatch.setattr(worker, "HEARTBEAT_S", 0)
     turning.perform_pending_operations()
     assert turning.pool.tended == 1
+
+
+def test_a_worker_updates_its_file_while_its_broker_is_away(settings, tmp_path, monkeypatch):
+    """Otherwise an orchestrator would replace all workers while the broker restarts."""
+
+    def stop() -> None:
+        raise EnoughError
+
+    monkeypatch.setattr(worker, "maybe_shutdown", stop)
+    settings.HEARTBEAT_FILE = tmp_path / "heartbeat"
+    away = app.connection_for_read(f"pgmq://nobody@{str(tmp_path).replace('/', '%2F')}/nothing")
+    consumer_class = symbol_by_name(app.conf.worker_consumer)
+    waiting = consumer_class(
+        lambda request: None,
+        app=app,
+        pool=Pool(),
+        controller=SimpleNamespace(use_eventloop=False),
+    )
+    with pytest.raises(EnoughError):
+        waiting.ensure_connected(away)
+    assert settings.HEARTBEAT_FILE.exists()

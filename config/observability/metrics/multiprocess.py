@@ -103,7 +103,7 @@ def share(folder: Path) -> None:
     for file in folder.glob(f"gauge_live*_{HOST}-{os.getpid()}.db"):
         file.unlink(missing_ok=True)
     # With the host name, because containers that share a folder may have equal process ids.
-    values.MmapedDict = ReservedDict  # type: ignore[assignment]
+    values.MmapedDict = ReservedDict  # type: ignore[assignment, misc]
     values.ValueClass = values.MultiProcessValue(lambda: f"{HOST}-{os.getpid()}")
 
 

@@ -99,6 +99,14 @@ def origin(value: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
+def file_path(value: str) -> Path:
+    """Return the path of a file that can be created in its folder."""
+    path = Path(value)
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ValueError(value)
+    return path
+
+
 def model_name(*names: str) -> Callable[[str], str]:
     """Return a parser for one of `names` or a pydantic-ai model name `provider:model`."""
 
@@ -274,7 +282,7 @@ def generated_secret(path: Path) -> str:
             _create_secret(path)
         secret = path.read_text()
     except OSError as error:
-        raise data_dir_error(error) from None
+        raise folder_error("STRATA_DATA_DIR", error) from None
     if not secret.strip():
         raise SystemExit(
             f"strata: {path} is empty: restore it from a copy, or delete it so that the next start "
@@ -298,9 +306,9 @@ def _create_secret(path: Path) -> None:
         Path(draft).unlink()
 
 
-def data_dir_error(error: OSError) -> SystemExit:
-    """Return the exception for a data folder that cannot be used."""
+def folder_error(name: str, error: OSError) -> SystemExit:
+    """Return the exception for a variable with a folder that cannot be used."""
     return SystemExit(
-        "strata: STRATA_DATA_DIR takes the path of a folder in which this account can create files:"
-        f" {error.filename}: {error.strerror}"
+        f"strata: {name} takes the path of a folder in which this account can create files: "
+        f"{error.filename}: {error.strerror}"
     )

@@ -7,14 +7,19 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import BeforeValidator
+
 from config.observability import logging
 from config.settings.env import (
     Http,
     Variables,
+    file_path,
+    folder_error,
     generated_secret,
     keep_out_of_logs,
     load,
     lower,
+    private_folder,
     read_secret,
     require_packages,
     var,
@@ -53,10 +58,10 @@ class LogVariables(Variables):
         "The folder in which processes share their counts. `up` sets it.",
         shown_default="set by `up`",
     )
-    heartbeat_file: Path | None = var(
+    heartbeat_file: Annotated[Path | None, BeforeValidator(file_path)] = var(
         "STRATA_HEARTBEAT_FILE",
         None,
-        "the path of a file",
+        "the path of a file in a folder in which this account can create files",
         "`run worker` and `run beat` update the time of this file while they are alive, for probes "
         "of containers.",
         example="/tmp/heartbeat",
@@ -81,6 +86,11 @@ keep_out_of_logs(METRICS_TOKEN)
 METRICS_DIR = _env.metrics_dir
 if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
     METRICS_DIR = DATA_DIR / "metrics"
+if METRICS_DIR:
+    try:
+        private_folder(METRICS_DIR)
+    except OSError as error:
+        raise folder_error("PROMETHEUS_MULTIPROC_DIR", error) from None
 HEARTBEAT_FILE = _env.heartbeat_file
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
 TRACES = _env.traces_url

@@ -15,7 +15,7 @@ from config.settings.env import (
     DEFAULT_DATA_DIR,
     Variables,
     comma_separated,
-    data_dir_error,
+    folder_error,
     generated_secret,
     keep_out_of_logs,
     load,
@@ -117,7 +117,7 @@ try:
     # PostgreSQL then runs as another account.
     DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
 except OSError as error:
-    raise data_dir_error(error) from None
+    raise folder_error("STRATA_DATA_DIR", error) from None
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
 DEBUG = _env.debug
 keep_out_of_logs(SECRET_KEY)

@@ -92,13 +92,14 @@ def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
     )
 
 
-def test_a_data_folder_that_cannot_be_used_stops_the_start_with_one_line(tmp_path):
+@pytest.mark.parametrize("name", ["STRATA_DATA_DIR", "PROMETHEUS_MULTIPROC_DIR"])
+def test_a_folder_that_cannot_be_used_stops_the_start_with_one_line(tmp_path, name):
     file = tmp_path / "file"
     file.touch()
-    process = run_python("import config.settings", file)
+    process = run_python("import config.settings", tmp_path, **{name: str(file)})
     assert process.returncode == 1
     assert process.stderr == (
-        "strata: STRATA_DATA_DIR takes the path of a folder in which this account can create files:"
+        f"strata: {name} takes the path of a folder in which this account can create files:"
         f" {file}: File exists\n"
     )
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import psutil
 from prometheus_client import mmap_dict, values
 
-from config.settings.env import private_folder
-
 # Underscores separate the parts of a file name; a hyphen separates host and process id.
 HOST = socket.gethostname().replace("_", "-")
 
@@ -98,7 +96,6 @@ def share(folder: Path) -> None:
 
     Call this before the first metric is created.
     """
-    private_folder(folder)
     # Delete gauges of an earlier process with this id: after a restart, a container reuses the id.
     for file in folder.glob(f"gauge_live*_{HOST}-{os.getpid()}.db"):
         file.unlink(missing_ok=True)

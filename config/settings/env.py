@@ -34,6 +34,8 @@ IS_PACKAGE = (BASE_DIR / "__main__.py").exists()
 DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else BASE_DIR / "var"
 # The minimum length of secrets that are hidden in logs. Shorter ones could be part of other words.
 MIN_SECRET_CHARS = 6
+# A name without port, or an IPv6 address in brackets, as in a Host header; or a pattern of Django.
+_HOST = re.compile(r"\*|[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 # A % that does not begin an escape sequence.
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -41,6 +43,15 @@ _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 def comma_separated(value: str) -> list[str]:
     """Return the items of a comma-separated list."""
     return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def host_names(value: str) -> list[str]:
+    """Return host names from a comma-separated list, such as *, .example.org or [::1]."""
+    hosts = comma_separated(value)
+    for host in hosts:
+        if not _HOST.fullmatch(host.lower()):
+            raise ValueError(host)
+    return hosts
 
 
 def networks(value: str) -> list[IPv4Network | IPv6Network]:
@@ -66,6 +77,8 @@ def address(*schemes: str) -> Callable[[str], str]:
         scheme, separator, _ = value.partition("://")
         if scheme not in schemes or not separator:
             raise ValueError(value)
+        # Accessing `port` raises ValueError if it is invalid.
+        urlsplit(value).port  # noqa: B018
         return value
 
     return parse

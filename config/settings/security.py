@@ -14,9 +14,9 @@ from pydantic_settings import NoDecode
 from config.settings.env import (
     DEFAULT_DATA_DIR,
     Variables,
-    comma_separated,
     folder_error,
     generated_secret,
+    host_names,
     keep_out_of_logs,
     load,
     networks,
@@ -57,10 +57,10 @@ class ServerVariables(Variables):
         example="https://strata.example.org",
         in_readme=True,
     )
-    allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(comma_separated)] = var(
+    allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(host_names)] = var(
         "STRATA_ALLOWED_HOSTS",
         [],
-        "host names separated by commas",
+        "host names without scheme and port, separated by commas",
         "Further host names of the server, besides `localhost`, `127.0.0.1` and `[::1]`.",
         example="strata.internal",
     )

@@ -89,8 +89,8 @@ if METRICS_DIR is None and sys.argv[1:2] == ["up"]:
 if METRICS_DIR:
     try:
         private_folder(METRICS_DIR)
-    except OSError as error:
-        raise folder_error("PROMETHEUS_MULTIPROC_DIR", error) from None
+    except OSError as _error:
+        raise folder_error("PROMETHEUS_MULTIPROC_DIR", _error) from None
 HEARTBEAT_FILE = _env.heartbeat_file
 PROMETHEUS_LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, inf)
 TRACES = _env.traces_url

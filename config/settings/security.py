@@ -116,8 +116,8 @@ try:
     # The folder can be entered by other accounts if this process runs as root, because the embedded
     # PostgreSQL then runs as another account.
     DATA_DIR = private_folder(_env.data_dir.resolve(), is_passable=os.geteuid() == 0)
-except OSError as error:
-    raise folder_error("STRATA_DATA_DIR", error) from None
+except OSError as _error:
+    raise folder_error("STRATA_DATA_DIR", _error) from None
 SECRET_KEY = _env.secret_key or generated_secret(DATA_DIR / "secret_key")
 DEBUG = _env.debug
 keep_out_of_logs(SECRET_KEY)

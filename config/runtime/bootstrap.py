@@ -2,10 +2,12 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 import psycopg
 from django.apps import apps
@@ -23,6 +25,10 @@ from projects.core.search_languages import search_languages
 
 # A database server that starts together with Strata may take this long.
 CONNECT_TIMEOUT_S = 30.0
+# The key of an advisory lock, "STRATA" in ASCII and a number.
+PREPARATION_LOCK = 0x5354524154410002
+LOCK_RETRY_S = 0.2
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
 
 Print = Callable[[str], None]
 
@@ -40,6 +46,34 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
         )
     if settings.DATABASE_URL:
         wait_for_database()
+    with preparation_lock():
+        _prepare_database(print_line, with_demo)
+    # Otherwise each web process would compile them during its first reply.
+    PreparedQuery.compile_all()
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
+
+
+@contextmanager
+def preparation_lock() -> Iterator[None]:
+    """Let one process at a time prepare the database. Others wait.
+
+    A connection of its own holds the lock in a transaction, because with a pooler, the migrations
+    use several server connections.
+    """
+    parameters: Any = connection.get_connection_params()
+    parameters.pop("pool", None)
+    with psycopg.connect(**parameters) as guard:
+        for timeout in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            guard.execute(f"SET LOCAL {timeout} = 0")
+        # Try again in place of waiting in the query: CREATE INDEX CONCURRENTLY, in the process that
+        # has the lock, would wait for the end of this query.
+        while guard.execute(_TRY_LOCK, [PREPARATION_LOCK]).fetchone() != (True,):
+            time.sleep(LOCK_RETRY_S)
+        yield
+
+
+def _prepare_database(print_line: Print, with_demo: bool) -> None:
     migrate()
     if settings.SEARCH_LANGUAGE not in (known := search_languages()):
         raise CommandError(
@@ -51,10 +85,6 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
     create_first_user(print_line)
     if with_demo:
         create_demo_project(print_line)
-    # Otherwise each web process would compile them during its first reply.
-    PreparedQuery.compile_all()
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL has it
 
 
 def wait_for_database() -> None:

@@ -1,5 +1,7 @@
 """Checks that run before any process starts."""
 
+from contextlib import nullcontext
+from threading import Event, Thread
 from unittest.mock import Mock
 
 import psycopg
@@ -92,6 +94,7 @@ def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxi
 def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, monkeypatch):
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
     monkeypatch.setattr(bootstrap, "migrate", lambda: None)
+    monkeypatch.setattr(bootstrap, "preparation_lock", nullcontext)
     # The test needs its connection until the end.
     monkeypatch.setattr(bootstrap, "connection", Mock())
     queries = list(PreparedQuery.instances)
@@ -100,3 +103,21 @@ def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, m
         query.__dict__.pop("compiled", None)
     bootstrap.prepare(print)
     assert all("compiled" in query.__dict__ for query in queries)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_process_at_a_time_prepares_the_database():
+    """On a new database, the migrations of two processes would meet, and one would fail."""
+    entered = Event()
+
+    def wait() -> None:
+        with bootstrap.preparation_lock():
+            entered.set()
+        connection.close()
+
+    waiting = Thread(target=wait)
+    with bootstrap.preparation_lock():
+        waiting.start()
+        assert not entered.wait(0.5)
+    waiting.join(10)
+    assert entered.is_set()

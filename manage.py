@@ -96,6 +96,11 @@ def execute(arguments: list[str]) -> None:
         # and would report the same error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise SystemExit(1) from None
+    except UnicodeEncodeError as error:
+        # Only names of files may have bytes that are not UTF-8. Python stores them as surrogates.
+        if not any("\udc80" <= character <= "\udcff" for character in "".join(arguments)):
+            raise
+        raise SystemExit("strata: an argument is not text in UTF-8") from error
     except DatabaseError as error:
         problem = overview.database_problem(error)
         if problem is None or "--traceback" in arguments:

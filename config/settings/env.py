@@ -201,7 +201,12 @@ def load(variables: type[T]) -> T:
     Raises SystemExit with one line that names the variable and its valid values. The line does not
     contain the value, which may be a secret.
     """
-    load_dotenv(env_file())
+    try:
+        load_dotenv(env_file())
+    except OSError as error:
+        raise SystemExit(f"strata: {env_file()}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SystemExit(f"strata: {env_file()} is not text in UTF-8") from None
     declared = {str(field.validation_alias): field for field in variables.model_fields.values()}
     for name, field in declared.items():
         if declaration(field)["secret"]:

@@ -51,11 +51,17 @@ def test_missing_tables_are_one_line(execute):
     )
 
 
+def test_an_argument_of_another_encoding_is_one_line(execute):
+    error = UnicodeEncodeError("utf-8", "\udcfc", 0, 1, "surrogates not allowed")
+    assert execute(error, "--project", "m\udcfcller") == "strata: an argument is not text in UTF-8"
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "options"),
     [
         (ProgrammingError("syntax error"), errors.SyntaxError(), []),
         (OperationalError("deadlock detected"), errors.DeadlockDetected(), []),
+        (UnicodeEncodeError("ascii", "ü", 0, 1, "ordinal not in range"), None, []),
         (OperationalError("refused"), errors.ConnectionFailure(), ["--traceback"]),
     ],
 )

@@ -1,5 +1,7 @@
 """Environment variables: validation, secrets in files, and the documents written from them."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from config.settings import env, reference
@@ -50,6 +52,20 @@ def test_a_wrong_value_names_the_variable_and_what_it_takes(monkeypatch, group, 
         load(group)
     assert str(stopped.value).startswith(f"strata: {name} takes {takes}")
     assert value not in str(stopped.value).removeprefix(f"strata: {name}")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PermissionError(13, "Permission denied"), ": Permission denied"),
+        (UnicodeDecodeError("utf-8", b"\xfc", 0, 1, "invalid start byte"), " is not text in UTF-8"),
+    ],
+)
+def test_an_unreadable_env_file_stops_the_start(monkeypatch, error, reason):
+    monkeypatch.setattr(env, "load_dotenv", Mock(side_effect=error))
+    with pytest.raises(SystemExit) as stopped:
+        load(ServerVariables)
+    assert str(stopped.value) == f"strata: {env.env_file()}{reason}"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ requests that clients have sent before it stops.
 """
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -68,6 +69,8 @@ def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
     except OverflowError as error:
         raise CommandError("A port is a number from 0 to 65535") from error
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise CommandError(f"{host} is not an address of this machine") from error
         raise CommandError(
             f"Port {port} cannot be used ({os.strerror(error.errno or 0)});"
             " choose another with --port or PORT"

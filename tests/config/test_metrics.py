@@ -14,6 +14,7 @@ import pytest
 import yaml
 from django.db import connection
 from django.db.models.functions import Now
+from kombu import Connection
 from prometheus_client.mmap_dict import MmapedDict
 
 from chat import metrics as calls
@@ -177,6 +178,21 @@ def test_a_process_begins_with_nothing_of_one_that_had_its_number(tmp_path, monk
         (tmp_path / f"{kind}_{multiprocess.HOST}-{os.getpid()}.db").touch()
     multiprocess.share(tmp_path)
     assert names(tmp_path) == {f"counter_{multiprocess.HOST}-{os.getpid()}.db"}
+
+
+def test_queues_outside_of_the_database_may_be_empty(settings, monkeypatch):
+    """Redis has no empty queues, so none exists on an idle server."""
+    settings.BROKER_IN_DATABASE = False
+    broker = Connection("memory://")
+    monkeypatch.setattr(collectors.current_app, "connection_for_read", lambda: broker)
+    with broker.clone() as other, other.SimpleQueue("memory") as waiting:
+        waiting.put({})
+        waiting.put({})
+        metrics = collectors.external_queues()
+        waiting.clear()
+    assert metrics is not None
+    depths = {sample.labels["queue"]: sample.value for sample in metrics[0].samples}
+    assert depths == dict.fromkeys(settings.QUEUES, 0) | {"memory": 2}
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Min
 from django.db.models.functions import Extract, Now
+from kombu import Connection
 from kombu.exceptions import OperationalError
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -36,6 +37,7 @@ CACHE_S = 5.0
 QUERY_TIMEOUT_MS = 1_000
 DATABASE_TIMEOUT_S = 2.0
 BROKER_TIMEOUT_S = 2.0
+NOT_FOUND = "404"
 
 DatabaseCollector = Callable[[], Iterator[Metric]]
 
@@ -202,8 +204,19 @@ def external_queues() -> list[Metric] | None:
         try:
             broker.ensure_connection(max_retries=1, timeout=BROKER_TIMEOUT_S)
             for queue in settings.QUEUES:
-                declared = broker.default_channel.queue_declare(queue, passive=True)
-                depth.add_metric([queue], declared.message_count)
+                depth.add_metric([queue], _queue_length(broker, queue))
         except (OperationalError, *broker.connection_errors, *broker.channel_errors):
             return None
     return [depth]
+
+
+def _queue_length(broker: Connection, queue: str) -> int:
+    """Return the number of tasks that wait in a queue. Redis has no queues that are empty."""
+    # A channel for each queue, because RabbitMQ closes the channel if there is no such queue.
+    with broker.channel() as channel:
+        try:
+            return int(channel.queue_declare(queue, passive=True).message_count)
+        except broker.channel_errors as error:
+            if str(getattr(error, "reply_code", "")) != NOT_FOUND:
+                raise
+            return 0

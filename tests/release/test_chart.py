@@ -63,6 +63,21 @@ def test_kubernetes_takes_what_is_rendered(values, version):
     assert container_runs(container["args"])
 
 
+def test_large_numbers_are_variables_without_an_exponent():
+    """Helm reads numbers as floats, and writes a million as 1e+06."""
+    config = {"STRATA_CONTEXT_TOKENS": 1_000_000, "STRATA_DEBUG": False, "STRATA_OIDC_NAME": "1.50"}
+    objects = render(LEAST | {"config": config}, NEWEST)
+    [variables] = [item["data"] for item in of_kind(objects, "ConfigMap").values()]
+    assert (
+        variables.items()
+        >= {
+            "STRATA_CONTEXT_TOKENS": "1000000",
+            "STRATA_DEBUG": "false",
+            "STRATA_OIDC_NAME": "1.50",
+        }.items()
+    )
+
+
 def check_pods(spec: dict[str, Any]) -> None:
     pods = spec["template"]
     assert spec["selector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()

@@ -27,6 +27,11 @@ helm.sh/chart: strata-{{ .root.Chart.Version }}
 {{ .Values.secrets.existing | default (include "strata.name" .) }}
 {{- end }}
 
+{{/* A variable. Helm reads numbers as floats, and would write a million as 1e+06. */}}
+{{- define "strata.variable" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
 {{- define "strata.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 10001

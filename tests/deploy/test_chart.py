@@ -1,6 +1,7 @@
 """The Helm chart matches Strata. `make rehearsal` renders it and checks it against Kubernetes."""
 
 import json
+import re
 from copy import deepcopy
 from pathlib import Path
 
@@ -79,3 +80,9 @@ def test_values_that_suffice_are_accepted(changes):
 def test_values_that_would_fail_later_are_rejected(changes):
     existing = {} if "secrets.data" in changes or not changes else {"secrets.existing": "strata"}
     assert not is_valid(existing | changes)
+
+
+def test_pods_that_wait_for_tables_print_errors():
+    """A pod with an invalid setting waits for ever, and its log is where people look."""
+    [command] = re.findall("until (.*?);", (CHART / "templates/_helpers.tpl").read_text())
+    assert command == "strata migrate --check"

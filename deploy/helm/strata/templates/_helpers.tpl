@@ -91,10 +91,10 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   initContainers:
-    # The job creates the tables.
+    # The job creates the tables. The command prints only errors, such as an invalid setting.
     - name: wait-for-tables
       {{- include "strata.container" .root | nindent 6 }}
-      command: [sh, -c, "until strata migrate --check >/dev/null 2>&1; do sleep 2; done"]
+      command: [sh, -c, "until strata migrate --check; do sleep 2; done"]
   containers:
     - name: {{ .part }}
       {{- include "strata.container" .root | nindent 6 }}

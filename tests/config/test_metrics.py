@@ -238,6 +238,20 @@ def test_on_a_full_disk_a_process_keeps_its_counts_until_there_is_room(tmp_path,
     assert stored_counts(path) == {"requests": 3.0}
 
 
+def test_a_metrics_file_is_never_empty(tmp_path, monkeypatch):
+    """/metrics would fail while it reads the files of all processes."""
+    append = multiprocess._append_zeros
+
+    def look(path: Path, count: int) -> None:
+        assert not list(tmp_path.glob("*.db"))
+        append(path, count)
+
+    monkeypatch.setattr(multiprocess, "_append_zeros", look)
+    counts = multiprocess.ReservedDict(str(tmp_path / "counter_1.db"))
+    counts.write_value("requests", 1.0, 0.0)
+    assert names(tmp_path) == {"counter_1.db"}
+
+
 def test_a_process_goes_on_with_the_counts_of_one_that_had_its_number(tmp_path):
     path = tmp_path / "counter_1.db"
     for expected in (0.0, 1.0):

@@ -58,7 +58,11 @@ class ReservedDict(mmap_dict.MmapedDict):
             path = Path(self._fname)
             # An earlier process with this id may have left its counts.
             if not path.exists() or not path.stat().st_size:
-                _append_zeros(path, mmap_dict._INITIAL_MMAP_SIZE)
+                # /metrics cannot read an empty file, so the file gets its name when it has zeros.
+                draft = path.with_suffix(".new")
+                draft.unlink(missing_ok=True)
+                _append_zeros(draft, mmap_dict._INITIAL_MMAP_SIZE)
+                draft.rename(path)
             super().__init__(self._fname)
         if key not in self._positions:
             self._init_value(key)
@@ -75,7 +79,7 @@ class ReservedDict(mmap_dict.MmapedDict):
 
 
 def _append_zeros(path: Path, count: int) -> None:
-    """Append zeros to a file. If there is no room, leave it as it was, or absent."""
+    """Append zeros to a file. If there is no room, leave it as it was."""
     with path.open("ab", buffering=0) as file:
         size = file.tell()
         try:
@@ -85,9 +89,6 @@ def _append_zeros(path: Path, count: int) -> None:
         if written < count:
             file.truncate(size)
     if written < count:
-        # An empty file would be an error for /metrics.
-        if not size:
-            path.unlink()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 

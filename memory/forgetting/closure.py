@@ -9,8 +9,9 @@ from django.db.models.expressions import RawSQL
 
 from chat.models import ImportedStretch, Message, Role, Session
 from chat.models.messages import UNFINISHED
+from memory.forgetting.blocks_and_files import forgotten_blocks, forgotten_files, named_files
 from memory.forgetting.facts import find_facts, source_messages
-from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
+from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches, lock, pks
 from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
 from memory.layers.periods import Granularity
@@ -67,21 +68,12 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
         deletions.sessions &= locked
     deletions.touched = touched - deletions.sessions
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
-        add_empty_sessions(project, deletions)
+        add_empty_sessions(project, deletions, scope)
     deletions.files = forgotten_files(project, scope, deletions.sessions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)
     return deletions
-
-
-def pks(rows: QuerySet) -> set[UUID]:
-    return set(rows.values_list("pk", flat=True))
-
-
-def lock(rows: QuerySet) -> set[UUID]:
-    """Lock the rows in the order of their ids, and return the ids."""
-    return pks(rows.select_for_update(of=("self",)).order_by("pk"))
 
 
 def named_sessions(project: Project, scope: ForgetScope) -> set[UUID]:
@@ -196,14 +188,16 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
     return sessions
 
 
-def add_empty_sessions(project: Project, deletions: DeletionSet) -> None:
-    """Move sessions in which no message would remain from `touched` to `sessions`."""
+def add_empty_sessions(project: Project, deletions: DeletionSet, scope: ForgetScope) -> None:
+    """Move sessions in which no message and no file would remain from `touched` to `sessions`."""
+    files = File.objects.filter(project=project, session=OuterRef("pk"))
+    files = files.exclude(named_files(scope))
     for batch in id_batches(deletions.touched):
         remaining = Message.objects.filter(
             project=project, session=OuterRef("pk"), forgotten_at=None
         ).exclude(pk__in=deletions.messages)
-        rows = Session.objects.filter(project=project, pk__in=batch).filter(~Exists(remaining))
-        deletions.sessions |= pks(rows)
+        rows = Session.objects.filter(project=project, pk__in=batch)
+        deletions.sessions |= pks(rows.filter(~Exists(remaining), ~Exists(files)))
     deletions.touched -= deletions.sessions
 
 
@@ -286,43 +280,6 @@ def entries_without_sources(
         pk__in=deletions.messages | deletions.unremembered
     )
     return pks(project.entries.filter(~Exists(remaining), pk__in=level, file=None))
-
-
-def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
-    """Return the blocks to delete, locked.
-
-    A `user` in `scope` selects that user's own blocks, and shared blocks that only that user wrote.
-    `before` selects the blocks whose last change was before that moment.
-    """
-    rows = project.blocks.all()
-    if scope.tombstones:
-        return lock(rows.filter(pk__in=scope.tombstones.blocks))
-    if scope.names_object or (scope.user is None and scope.before is None):
-        return set()
-    if scope.user is not None:
-        rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))
-    if scope.before is not None:
-        rows = rows.filter(updated_at__lt=scope.before)
-    return lock(rows)
-
-
-def forgotten_files(project: Project, scope: ForgetScope, sessions: set[UUID]) -> set[UUID]:
-    """Find and lock the files to delete: those of `sessions`, and the named file, files that `user`
-    added, or files whose latest version was added `before` that moment.
-    """
-    forgotten = Q(session__in=sessions)
-    if scope.tombstones:
-        forgotten |= Q(pk__in=scope.tombstones.files)
-    elif scope.file is not None:
-        forgotten |= Q(pk=scope.file)
-    elif not scope.names_object and (scope.user is not None or scope.before is not None):
-        chosen = Q()
-        if scope.user is not None:
-            chosen &= Q(added_by=scope.user)
-        if scope.before is not None:
-            chosen &= Q(changed_at__lt=scope.before)
-        forgotten |= chosen
-    return lock(File.objects.filter(forgotten, project=project))
 
 
 def unfinished_replies(project: Project) -> set[UUID]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from chat.models import Attachment, Import, Message, Reaction, SavedPrompt, Session, Visibility
@@ -356,3 +356,12 @@ def id_batches(ids: Iterable[UUID]) -> Iterator[list[UUID]]:
     ordered = sorted(ids)
     for start in range(0, len(ordered), ID_BATCH_SIZE):
         yield ordered[start : start + ID_BATCH_SIZE]
+
+
+def pks(rows: QuerySet) -> set[UUID]:
+    return set(rows.values_list("pk", flat=True))
+
+
+def lock(rows: QuerySet) -> set[UUID]:
+    """Lock the rows in the order of their ids, and return the ids."""
+    return pks(rows.select_for_update(of=("self",)).order_by("pk"))

@@ -1,11 +1,13 @@
 """Forgetting a file leaves nothing of it, and does not reach what it may not."""
 
 import io
+from datetime import timedelta
 
 import pytest
 from django.core.files.storage import default_storage
+from django.utils import timezone
 
-from chat.conversations.messages import ask
+from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.importers import FileResult, import_file
 from chat.models import Message, Visibility
@@ -93,6 +95,18 @@ def test_a_user_takes_the_files_along_that_they_added(project, owner, editor):
     kept = add_read(project, owner, "terms.md", OTHER)
     forget(project, ForgetScope(user=editor.pk), owner)
     assert File.objects.get() == kept
+
+
+def test_a_chat_with_only_the_words_of_a_user_keeps_the_files_of_others(project, owner, editor):
+    session = create_session(project, owner)
+    post_messages(session, [draft("Where is the manual?", author=editor)])
+    kept = add_text(project, owner, session=session)
+    add_text(project, editor, "terms.md", OTHER, session)
+    forget(project, ForgetScope(user=editor.pk), editor)
+    assert File.objects.get() == kept
+    assert kept.session == session
+    forget(project, ForgetScope(before=timezone.now() + timedelta(hours=1)), owner)
+    assert not File.objects.exists()
 
 
 def test_an_editor_does_not_forget_a_version_that_somebody_else_added(project, owner, editor):

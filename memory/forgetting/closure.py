@@ -50,7 +50,9 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
 def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionSet:
     """Return what `scope` deletes if `replies` are forgotten too."""
     user = None if scope.names_object else scope.user
-    deletions = DeletionSet(user=user or scope.tombstones.user)
+    deletions = DeletionSet(
+        user=user or scope.tombstones.user, before=scope.before or scope.tombstones.before
+    )
     named = deletions.named_entries = named_entries(project, scope)
     deletions.sessions = named_sessions(project, scope)
     deletions.uploads = named_imports(project, scope)
@@ -204,7 +206,7 @@ def add_empty_sessions(project: Project, deletions: DeletionSet, scope: ForgetSc
 def find_entries(project: Project, deletions: DeletionSet) -> None:
     """Find and lock the entries to delete, to withhold and to trim, finest layer first."""
     named = deletions.named_entries
-    handwritten = entries_written_by(project, deletions.user)
+    handwritten = entries_written_by(project, deletions)
     gone = Q(session__in=deletions.sessions) | Q(file__document__in=deletions.files)
     deleted = named | pks(project.entries.filter(gone))
     derived = handwritten | entries_derived_from_messages(project, deletions)
@@ -261,13 +263,14 @@ def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> s
     return entries
 
 
-def entries_written_by(project: Project, user: int | None) -> set[UUID]:
-    """Return the entries of which `user` wrote the current or an earlier text by hand."""
-    if user is None:
+def entries_written_by(project: Project, deletions: DeletionSet) -> set[UUID]:
+    """Return the entries of which the forgotten user wrote a text by hand, even an earlier one."""
+    if deletions.user is None:
         return set()
-    name = get_user_model().objects.filter(pk=user).values("username")
-    rows = project.entries.filter(Q(written_by__in=name) | Q(revisions__written_by__in=name))
-    return pks(rows)
+    name = get_user_model().objects.filter(pk=deletions.user).values("username")
+    current = Q(written_by__in=name) & deletions.is_earlier("written_at")
+    revisions = Q(revisions__written_by__in=name) & deletions.is_earlier("revisions__written_at")
+    return pks(project.entries.filter(current | revisions))
 
 
 def entries_without_sources(

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from memory.forgetting.scope import ForgetScope, TombstoneScope
 from memory.forgetting.service import forget
-from memory.forgetting.tombstones import TombstoneRecord, user_of
+from memory.forgetting.tombstones import TombstoneRecord, parse_user
 from memory.models import Tombstone, TombstoneKind
 from projects.models import Project
 from projects.services import delete_project
@@ -49,8 +49,9 @@ def replay_in_project(project: Project, records: list[TombstoneRecord]) -> Count
             forget(project, ForgetScope(tombstones=scope))
         for record in new:
             if record.kind == TombstoneKind.USER:
-                user = TombstoneScope(user=user_of(record.subject))
-                forget(project, ForgetScope(tombstones=user))
+                user, before = parse_user(record.subject)
+                scope = TombstoneScope(user=user, before=before)
+                forget(project, ForgetScope(tombstones=scope))
         tombstones = [
             Tombstone(project=project, kind=record.kind, subject=record.subject, at=record.at)
             for record in new

@@ -30,7 +30,7 @@ class TombstoneScope:
 
     `unremembered` are messages that stay in their chats, and files that stay in the project,
     without being remembered. `user` is a user whose reactions, unsent images, saved prompts and
-    hand-written parts of entries are deleted.
+    hand-written parts of entries are deleted, if they are from `before` that moment.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -42,6 +42,7 @@ class TombstoneScope:
     uploads: frozenset[UUID] = frozenset()
     files: frozenset[UUID] = frozenset()
     user: int | None = None
+    before: datetime | None = None
 
     def __bool__(self) -> bool:
         return self != TombstoneScope()
@@ -91,7 +92,8 @@ class ForgetScope:
       an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
       of this user, and the entries that this user wrote by hand.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks,
-      files and hand-written facts whose last change was earlier.
+      files and hand-written facts whose last change was earlier, and with `user` only what this
+      user added or wrote earlier.
 
     These conditions are used alone. Raises `InvalidInputError` if they are combined with others:
 
@@ -341,14 +343,20 @@ class DeletionSet:
     # The entry that the request names and the entries that it was made from.
     named_entries: set[UUID] = field(default_factory=set)
     named_facts: set[UUID] = field(default_factory=set)
-    # The user whose reactions, unsent images and hand-written texts are deleted too.
+    # The user whose reactions, unsent images and hand-written texts are deleted too, and the moment
+    # before which they were added; None: all.
     user: int | None = None
+    before: datetime | None = None
 
     @property
     def changed_entries(self) -> set[UUID]:
         """The entries that are deleted, withheld, or lose a line."""
         trimmed = {pk for pk, trim in self.trims.items() if trim.lost}
         return self.entries | self.withheld | trimmed
+
+    def is_earlier(self, path: str) -> Q:
+        """Return the condition that the time at the lookup path `path` is earlier than `before`."""
+        return Q() if self.before is None else Q(**{f"{path}__lt": self.before})
 
 
 def id_batches(ids: Iterable[UUID]) -> Iterator[list[UUID]]:

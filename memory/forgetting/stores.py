@@ -77,14 +77,16 @@ def remove_attachments(project: Project, deletions: DeletionSet) -> int:
     removed = delete_of_messages(Attachment, deletions)
     others = Q(session__in=deletions.sessions)
     if deletions.user:
-        others |= Q(message=None, uploaded_by=deletions.user)
+        unsent = Q(message=None, uploaded_by=deletions.user)
+        others |= unsent & deletions.is_earlier("created_at")
     return removed + delete(Attachment.objects.filter(others))
 
 
 def remove_reactions(project: Project, deletions: DeletionSet) -> int:
     removed = 0
     if deletions.user:
-        removed = delete(Reaction.objects.filter(project=project, user=deletions.user))
+        rows = Reaction.objects.filter(project=project, user=deletions.user)
+        removed = delete(rows.filter(deletions.is_earlier("created_at")))
     return removed + delete_of_messages(Reaction, deletions)
 
 
@@ -93,7 +95,7 @@ def remove_saved_prompts(project: Project, deletions: DeletionSet) -> int:
     if not deletions.user:
         return 0
     own = Q(user=deletions.user) | Q(user=None, written_by=deletions.user)
-    return delete(project.saved_prompts.filter(own))
+    return delete(project.saved_prompts.filter(own, deletions.is_earlier("updated_at")))
 
 
 def remove_messages(project: Project, deletions: DeletionSet) -> int:
@@ -194,7 +196,7 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
     brought = ImportedStretch.objects.filter(project=project, session__in=touched)
     quoting = Q(pk__in=brought.values("upload"))
     if deletions.user:
-        quoting |= Q(user=deletions.user)
+        quoting |= Q(user=deletions.user) & deletions.is_earlier("created_at")
     Import.objects.filter(quoting, project=project).update(name="", errors=[])
     return delete(Import.objects.filter(project=project, pk__in=deletions.uploads))
 

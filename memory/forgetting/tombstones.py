@@ -73,8 +73,9 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     }
     subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
     if deletions.user is not None:
-        # A user can be forgotten several times, so each request has its own tombstone.
-        subjects.append((TombstoneKind.USER, f"{deletions.user}@{timezone.now().isoformat()}"))
+        # A user can be forgotten several times. Later texts of the user are not forgotten again.
+        before = deletions.before or timezone.now()
+        subjects.append((TombstoneKind.USER, f"{deletions.user}@{before.isoformat()}"))
     tombstones = [
         Tombstone(project=project, kind=kind, subject=subject) for kind, subject in subjects
     ]
@@ -82,9 +83,12 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     return [*created, *bury_in_sessions(all_versions(project, deletions.named_facts))]
 
 
-def user_of(subject: str) -> int:
-    """Return the user id in the subject of a tombstone of the kind USER."""
-    return int(subject.partition("@")[0])
+def parse_user(subject: str) -> tuple[int, datetime]:
+    """Return the user id and the time in the subject of a tombstone of the kind USER. Texts of the
+    user from before that time are forgotten.
+    """
+    user, _, before = subject.partition("@")
+    return int(user), datetime.fromisoformat(before)
 
 
 def forgotten_subjects(project: Project, subjects: Collection[str]) -> set[str]:
@@ -153,7 +157,7 @@ def parse_record(data: bytes, position: str) -> TombstoneRecord:
         if record.kind not in TombstoneKind.values or not isinstance(record.subject, str):
             raise ValueError(record.kind)
         if record.kind == TombstoneKind.USER:
-            user_of(record.subject)
+            parse_user(record.subject)
         elif record.kind not in HASHED_KINDS:
             UUID(record.subject)
     except (ValueError, TypeError) as error:

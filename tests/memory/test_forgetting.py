@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.utils import timezone
 
-from chat.conversations import edits, sessions
+from chat.conversations import edits, saved_prompts, sessions
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session
@@ -30,6 +30,7 @@ from memory.models import (
     Nudge,
     Tombstone,
 )
+from memory.moderation import entry_operations
 from memory.recall.indexing import catch_up
 from projects.core.errors import InvalidInputError
 
@@ -332,6 +333,21 @@ def test_words_of_a_user_in_one_chat_take_nothing_from_other_chats(session, owne
     assert there.reactions.count() == 0
 
 
+def test_the_past_of_a_user_leaves_what_they_wrote_later(session, owner, editor, project):
+    [message] = post_messages(session, [draft("The cutover is on 3 March.", author=owner)])
+    summarise(session.pk, later())
+    entry_operations.edit(Entry.objects.get(), "The cutover is in spring.", editor)
+    edits.react(message, editor, "👍", wanted=True)
+    saved_prompts.put(project, editor, "report", "Sum up the week.", editor)
+    past = ForgetScope(user=editor.pk, before=timezone.now() - timedelta(days=1))
+    receipt = forget(project, past)
+    assert not any(receipt.removed.values())
+    assert "in spring" in rendered_bank(project).text
+    present = ForgetScope(user=editor.pk, before=timezone.now())
+    assert {"reactions": 1, "saved_prompts": 1}.items() <= forget(project, present).removed.items()
+    assert rendered_bank(project).text == ""
+
+
 def test_to_forget_nothing_is_refused(project):
     with pytest.raises(InvalidInputError):
         forget(project, ForgetScope())
@@ -424,7 +440,6 @@ def test_to_forget_twice_changes_nothing(secret_conversation, project):
 def test_a_digest_that_somebody_wrote_in_goes_to_review(
     secret_conversation, session, project, owner
 ):
-    from memory.moderation import entry_operations
 
     entry = summarise(session.pk, later())
     digest = Entry.objects.create(

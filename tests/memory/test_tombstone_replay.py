@@ -100,6 +100,7 @@ WISHES: dict[str, Callable[..., ForgetScope]] = {
     ),
     "a fact": lambda talk, user: ForgetScope(fact=Fact.objects.get(subject="billing").pk),
     "a user's words": lambda talk, user: ForgetScope(user=user.pk),
+    "a user's past": lambda talk, user: ForgetScope(user=user.pk, before=AT + timedelta(days=1)),
     "a past": lambda talk, user: ForgetScope(before=datetime.now(UTC) + timedelta(hours=1)),
 }
 

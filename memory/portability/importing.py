@@ -19,6 +19,7 @@ from chat.attachments import images
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, SavedPrompt, Session
+from memory.forgetting.scope import TombstoneScope
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
 from memory.layers.periods import Granularity
@@ -44,11 +45,16 @@ __all__ = ["import_project", "recognises", "import_archive"]
 
 # The number of rows in one INSERT statement.
 BATCH_SIZE = 1_000
-# The kinds of tombstones that are checked for imported messages, sessions and files.
-TOMBSTONE_KINDS = (
-    *(TombstoneKind.MESSAGE, TombstoneKind.SESSION, TombstoneKind.SOURCE),
-    TombstoneKind.FILE,
-)
+# The kinds of tombstones whose subject is the id of a row that an export may contain.
+FORGOTTEN_ROWS: dict[TombstoneKind, type[Model]] = {
+    TombstoneKind.SESSION: Session,
+    TombstoneKind.MESSAGE: Message,
+    TombstoneKind.UNKEPT: Message,
+    TombstoneKind.FILE: File,
+    TombstoneKind.ENTRY: Entry,
+    TombstoneKind.RECORD: Fact,
+    TombstoneKind.BLOCK: Block,
+}
 
 
 def import_archive(
@@ -85,8 +91,8 @@ def import_project(
         context = ImportContext(project, known)
         for table in TABLES:
             context.ids[table.model] = set(read_ids(archive, table))
-        tombstones = Tombstone.objects.filter(project=project, kind__in=TOMBSTONE_KINDS)
-        forgotten = set(tombstones.values_list("subject", flat=True))
+        tombstones = Tombstone.objects.filter(project=project)
+        forgotten = set(tombstones.values_list("kind", "subject"))
         for table in TABLES:
             rows = convert_rows(archive, table, context)
             if table.model is Attachment:
@@ -248,26 +254,43 @@ def start_memory(project: Project) -> None:
     wake_reading()
 
 
-def forget_again(context: ImportContext, forgotten: set[str]) -> None:
-    """Forget imported sessions, files and messages for which this project has tombstones."""
+def forget_again(context: ImportContext, forgotten: set[tuple[str, str]]) -> None:
+    """Forget the imported rows for which this project has tombstones. `forgotten` are pairs of the
+    kind and the subject of a tombstone.
+    """
     project = context.project
 
-    def forgotten_ids(model: type[Model]) -> set[UUID]:
-        ids = {exported: derived_id(project.pk, exported) for exported in context.ids[model]}
-        return {pk for exported, pk in ids.items() if {str(exported), str(pk)} & forgotten}
+    def is_source(*keys: str | None) -> bool:
+        digest = source_digest(*(key or "" for key in keys))
+        return (TombstoneKind.SOURCE, digest) in forgotten
 
-    sessions = forgotten_ids(Session)
+    found: dict[TombstoneKind, set[UUID]] = {}
+    for kind, model in FORGOTTEN_ROWS.items():
+        ids = {exported: derived_id(project.pk, exported) for exported in context.ids[model]}
+        found[kind] = {
+            pk
+            for exported, pk in ids.items()
+            if {(kind, str(exported)), (kind, str(pk))} & forgotten
+        }
     for session in Session.objects.filter(project=project).exclude(source_key=None):
-        if source_digest(session.source_key or "") in forgotten:
-            sessions.add(session.pk)
-    messages = forgotten_ids(Message)
+        if is_source(session.source_key):
+            found[TombstoneKind.SESSION].add(session.pk)
     imported = Message.objects.filter(project=project).exclude(source_key=None)
     for pk, key, session_key in imported.values_list("pk", "source_key", "session__source_key"):
-        if source_digest(session_key or "", key or "") in forgotten:
-            messages.add(pk)
-    for pk in sessions:
-        forget(project, ForgetScope(session=pk))
-    for pk in forgotten_ids(File):
-        forget(project, ForgetScope(file=pk))
-    for pk in messages:
-        forget(project, ForgetScope(message=pk))
+        if is_source(session_key, key):
+            found[TombstoneKind.MESSAGE].add(pk)
+    scopes = [
+        *(ForgetScope(session=pk) for pk in found[TombstoneKind.SESSION]),
+        *(ForgetScope(file=pk) for pk in found[TombstoneKind.FILE]),
+        *(ForgetScope(message=pk) for pk in found[TombstoneKind.MESSAGE]),
+        *(ForgetScope(entry=pk) for pk in found[TombstoneKind.ENTRY]),
+        *(ForgetScope(fact=pk) for pk in found[TombstoneKind.RECORD]),
+    ]
+    for scope in scopes:
+        forget(project, scope)
+    others = TombstoneScope(
+        unremembered=frozenset(found[TombstoneKind.UNKEPT]),
+        blocks=frozenset(found[TombstoneKind.BLOCK]),
+    )
+    if others:
+        forget(project, ForgetScope(tombstones=others))

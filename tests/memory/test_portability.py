@@ -273,6 +273,24 @@ def image(lived, owner) -> Attachment:
     return image
 
 
+def test_texts_that_were_forgotten_here_are_not_imported_again(small, owner, editor):
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    fact, _ = facts.create_fact(member, Statement("Ann", "owns", "the vault", AT))
+    blocks.put(small, None, "rules", "Freeze on Fridays.", editor)
+    blocks.put(small, None, "style", "Short sentences.", owner)
+    entry, file = Entry.objects.get(), written(ExportScope(small))
+    forget(small, ForgetScope(fact=fact.pk))
+    forget(small, ForgetScope(entry=entry.pk))
+    forget(small, ForgetScope(user=editor.pk))
+    Session.objects.all().delete()
+    blocks.remove(small.blocks.get(name="style"), owner)
+    import_file(small, owner, "export.zip", file)
+    assert not Fact.objects.exists()
+    assert not Entry.objects.exists()
+    assert [row.name for row in small.blocks.all()] == ["style"]
+    assert not Message.objects.filter(remembered=True).exists()
+
+
 def test_an_image_comes_back(lived, owner, editor, image):
     copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
     [found_message] = Message.objects.filter(project=copy, attachments__isnull=False)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from chat.attachments import copy_attachments
 from chat.conversations.branches import latest_leaf, path_difference, path_to
 from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
+from chat.conversations.titles import renew_title
 from chat.models import Message, MessageRevision, Reaction, Role, Session
 from chat.models.messages import MAX_REACTIONS, is_emoji
 from chat.signals import message_changed, message_edited, messages_deleted
@@ -55,7 +56,8 @@ def locked_session(project_id: UUID, session_id: UUID) -> Iterator[Session]:
         session = rows.get(project=project_id, pk=session_id)
         yield session
         session.touch(timezone.now())
-        session.save(update_fields=["version", "last_activity_at", "head", "cleared_through"])
+        columns = ["version", "last_activity_at", "head", "cleared_through", "title"]
+        session.save(update_fields=columns)
 
 
 def current_message(message: Message, version: int | None) -> Message:
@@ -144,6 +146,7 @@ def _save_deletion(
     message.deleted_at, message.hidden_at = deleted_at, hidden_at
     message.version += 1
     message.save(update_fields=["deleted_at", "hidden_at", "version"])
+    renew_title(session, [message])
     message_changed.send(sender=Message, session=session, messages=[message])
     if deleted_at is None:
         message_edited.send(sender=Message, session=session, message=message)
@@ -189,6 +192,7 @@ def clear(session: Session) -> int:
             message.deleted_at, message.version = now, message.version + 1
         Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)
         locked.head, locked.cleared_through = None, locked.last_seq
+        renew_title(locked, messages)
         message_changed.send(sender=Message, session=locked, messages=messages)
         messages_deleted.send(sender=Message, session=locked, messages=messages)
     return len(messages)

@@ -5,6 +5,7 @@ If the system model is the extractive summariser or the demo model, the first ti
 
 import logging
 import re
+from collections.abc import Iterable
 from uuid import UUID
 
 from celery import current_app
@@ -63,6 +64,25 @@ def title_from(text: str) -> str:
     if not space or len(head) < MAX_TITLE_CHARS // 2:
         head = words[: MAX_TITLE_CHARS - 1]
     return head.rstrip(" ,;:.–-") + "…"
+
+
+def title_from_messages(session: Session) -> str:
+    """Return the title from the first message of a user that is not deleted."""
+    messages = session.messages.filter(role=Role.USER, deleted_at=None).exclude(text="")
+    return title_from(messages.order_by("seq").values_list("text", flat=True).first() or "")
+
+
+def renew_title(session: Session, changed: Iterable[Message]) -> None:
+    """Set the title again if it may be made from one of the messages `changed`, which were deleted
+    or shown again. The caller saves it.
+
+    A title is made from the first exchange. If that was deleted, it is made from the next one.
+    """
+    replies = session.messages.filter(role=Role.ASSISTANT, deleted_at=None).exclude(text="")
+    first = replies.order_by("seq").values_list("seq", flat=True).first()
+    is_source = first is None or any(message.seq <= first for message in changed)
+    if is_source and not session.title_by_hand:
+        session.title = title_from_messages(session)
 
 
 @receiver(turn_finished)

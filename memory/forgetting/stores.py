@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from chat.conversations.titles import title_from
+from chat.conversations.titles import title_from_messages
 from chat.importers.base import source_digest
 from chat.models import (
     Attachment,
@@ -21,7 +21,6 @@ from chat.models import (
     Message,
     MessageRevision,
     Reaction,
-    Role,
     SavedPrompt,
     Session,
     Status,
@@ -142,9 +141,7 @@ def rewrite_titles(project: Project, deletions: DeletionSet) -> int:
         session.version += 1
         lost = session.messages.filter(pk__in=deletions.messages)
         if not session.title_by_hand and lost.exists():
-            questions = session.messages.filter(role=Role.USER, deleted_at=None).exclude(text="")
-            first = questions.order_by("seq").values_list("text", flat=True).first()
-            title = title_from(first or "")
+            title = title_from_messages(session)
             changed += title != session.title
             session.title = title
         session.save(update_fields=["title", "version"])

@@ -166,3 +166,35 @@ def test_a_session_without_a_reply_gets_none(session, owner, scripted):
 )
 def test_a_title_is_freed_of_what_models_wrap_it_in(answer, title):
     assert titles.clean_title(answer) == title
+
+
+def test_deleted_words_leave_the_title_too(session, owner):
+    first, _ = exchange(session, owner, "The vault opens with 9472.")
+    second, _ = exchange(session, owner)
+    edits.delete(second)
+    session.refresh_from_db()
+    assert session.title == "The vault opens with 9472."
+    edits.hide(first)
+    session.refresh_from_db()
+    assert session.title == ""
+    edits.show(first)
+    session.refresh_from_db()
+    assert session.title == "The vault opens with 9472."
+
+
+def test_a_cleared_chat_is_named_after_its_next_message(session, owner):
+    exchange(session, owner, "The vault opens with 9472.")
+    edits.clear(session)
+    session.refresh_from_db()
+    assert session.title == ""
+    exchange(session, owner)
+    session.refresh_from_db()
+    assert session.title == "How do we move billing over?"
+
+
+def test_a_deletion_leaves_a_title_chosen_by_hand(session, owner):
+    message, _ = exchange(session, owner)
+    update_session(session, title="Ours")
+    edits.delete(message)
+    session.refresh_from_db()
+    assert session.title == "Ours"

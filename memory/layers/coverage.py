@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import takewhile
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from chat.conversations.branches import path_to
@@ -19,7 +19,7 @@ from chat.models import Message, Role, Session, Status
 from memory.layers.bank import item_tokens
 from memory.layers.lines import Line
 from memory.layers.periods import Granularity, day_key
-from memory.models import Cursor, Entry, EntryStatus
+from memory.models import Cursor, Entry, EntryState, EntryStatus
 
 # A stopped or interrupted reply has part of its text. A failed reply has no text.
 SUMMARISED_STATUSES = (Status.COMPLETE, Status.STOPPED, Status.INTERRUPTED)
@@ -97,16 +97,32 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
         rows = rows.filter(seq__lte=last)
     messages = takewhile(lambda message: message.is_final, _in_pages(rows, after))
     finished = list(messages if last is not None else _first_range(messages, on_path))
-    digest = hashlib.sha256()
-    for message in finished:
-        state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
-        digest.update(state.encode())
     return MessageRange(
         first_seq=after + 1,
         last_seq=finished[-1].seq if finished else after,
         contributing=[m for m in finished if m.pk in on_path and contributes(m)],
-        fingerprint=digest.hexdigest(),
+        fingerprint=fingerprint(finished, on_path),
     )
+
+
+def fingerprint(messages: Iterable[Message], on_path: Container[UUID]) -> str:
+    """Return the fingerprint of the messages of a range. `on_path` are those of the active path."""
+    digest = hashlib.sha256()
+    for message in messages:
+        state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
+        digest.update(state.encode())
+    return digest.hexdigest()
+
+
+def without_sources(entries: QuerySet[Entry]) -> QuerySet[Entry]:
+    """Return the entries that were imported without the messages or entries that they were made
+    from. They cannot be rewritten.
+
+    Forgotten messages stay as empty rows, and all former children of a digest are logged.
+    """
+    messages = Message.objects.filter(IN_RANGE, project=OuterRef("project"))
+    children = EntryState.objects.filter(project=OuterRef("project"), parent_id=OuterRef("pk"))
+    return entries.filter(~Exists(messages), ~Exists(children), file=None)
 
 
 def _in_pages(rows: QuerySet[Message], after: int) -> Iterator[Message]:

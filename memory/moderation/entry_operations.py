@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Visibility
 from memory.facts import extraction
-from memory.layers import entry_text, lines, losses
+from memory.layers import coverage, entry_text, lines, losses
 from memory.layers.periods import Granularity
 from memory.models import (
     ActivityVerb,
@@ -122,11 +122,14 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
 def request_rewrite(entry: Entry, by, reason: str = ModerationReason.OTHER) -> Entry:
     """Schedule a rewrite from the sources in the next cycle. The current text stays until then.
 
-    Raises InvalidInputError for a proposed or hidden entry.
+    Raises InvalidInputError for a proposed or hidden entry, and for one without sources.
     """
     entry = _locked(entry)
     if entry.state in OUTSIDE_LAYERS:
         raise InvalidInputError(_("Review this memory first. It cannot be rewritten before."))
+    if coverage.without_sources(_rows([entry])).exists():
+        message = _("This memory was imported without its sources. It cannot be rewritten.")
+        raise InvalidInputError(message)
     entry.sources_hash, entry.state = "", EntryStatus.STALE
     entry.save(update_fields=["sources_hash", "state"])
     _record(entry, ActivityVerb.REWRITE_REQUESTED, by, reason)

@@ -13,20 +13,24 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Exists, F, Model, OuterRef
+from django.db.models import CharField, Exists, F, Model, OuterRef
+from django.db.models.functions import Cast
 
 from chat.attachments import images
+from chat.conversations.branches import path_to
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, SavedPrompt, Session
 from memory.forgetting.scope import TombstoneScope
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
+from memory.layers.coverage import fingerprint, without_sources
 from memory.layers.periods import Granularity
 from memory.models import (
     Block,
     Entry,
     EntryState,
+    EntryStatus,
     Fact,
     File,
     FileRevision,
@@ -35,6 +39,8 @@ from memory.models import (
     TombstoneKind,
 )
 from memory.models.cursors import mark_layers_changed
+from memory.models.entries import CONVERSATION
+from memory.moderation.entry_operations import OUTDATED
 from memory.portability.archive import Row, check_archive, read_ids, read_settings, recognises
 from memory.portability.rows import ImportContext, convert_rows, derived_id, parse_value
 from memory.portability.tables import SETTINGS, TABLES, ExportTable, setting_columns
@@ -103,6 +109,7 @@ def import_project(
                 import_table(table, rows, project)
         check_parents(project)
         import_settings(archive, project)
+        adapt_entries(project)
         start_memory(project)
         if forgotten:
             forget_again(context, forgotten)
@@ -237,6 +244,35 @@ def import_settings(archive: ZipFile, project: Project) -> None:
     except ValidationError as error:
         raise ImportRejectedError(f"{SETTINGS}: {'; '.join(error.messages)}") from error
     project.save(update_fields=[column.name for column in changed])
+
+
+def adapt_entries(project: Project) -> None:
+    """Update the columns of imported entries that depend on ids and on sources.
+
+    An entry whose sources were not exported keeps its text: it does not wait for a rewrite. The
+    hashes of the sources contain ids. Without the new hashes, a chat that is deleted and restored
+    would lose corrections of its summaries.
+    """
+    rows = without_sources(project.entries.filter(withheld=False).exclude(summary=""))
+    unsourced = project.entries.filter(pk__in=list(rows.values_list("pk", flat=True)))
+    unsourced.update(sources_hash="")
+    stale = unsourced.filter(state=EntryStatus.STALE)
+    stale.exclude(parent=None).update(state=EntryStatus.ABSORBED)
+    stale.update(state=EntryStatus.LIVE)
+    entries = project.entries.filter(granularity=CONVERSATION)
+    current = entries.exclude(state=EntryStatus.STALE).exclude(sources_hash=OUTDATED)
+    current.exclude(file=None).update(sources_hash=Cast("file_id", CharField()))
+    changed = []
+    for session in Session.objects.filter(project=project, cursor__summarised_through__gt=0):
+        nodes = session.messages.filter(project=project).order_by("seq")
+        messages = list(nodes.only("session", "parent", "seq", "version", "status"))
+        on_path = {message.pk for message in path_to(messages, session.head_id)}
+        for entry in current.filter(session=session, file=None):
+            assert entry.first_seq is not None and entry.last_seq is not None
+            covered = (row for row in messages if entry.first_seq <= row.seq <= entry.last_seq)
+            entry.sources_hash = fingerprint(covered, on_path)
+            changed.append(entry)
+    Entry.objects.bulk_update(changed, ["sources_hash"], batch_size=BATCH_SIZE)
 
 
 def start_memory(project: Project) -> None:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from chat.attachments import claim_uploads, upload_image
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
-from chat.conversations.sessions import delete_session
+from chat.conversations.sessions import delete_session, restore_session
 from chat.importers import FileResult, ImportRejectedError, import_file
 from chat.models import Attachment, Message, MessageRevision, Session, Visibility
 from memory import blocks, facts
@@ -28,17 +28,26 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
-from memory.models import Entry, Fact, FactSource, File, FileRevision, IndexCursor
+from memory.models import (
+    Entry,
+    EntryStatus,
+    Fact,
+    FactSource,
+    File,
+    FileRevision,
+    IndexCursor,
+)
 from memory.moderation import entry_operations
 from memory.portability import ExportScope, export
 from memory.portability.rows import derived_id
 from memory.portability.tables import TABLES
 from memory.recall import RecallScope, indexing, recall
+from projects.core.errors import InvalidInputError
 from projects.core.models import new_id
 from projects.models import Membership, Project
 from projects.services import create_project
 from tests.chat.pictures import picture
-from tests.memory.file_helpers import MANUAL, add_text
+from tests.memory.file_helpers import MANUAL, add_read, add_text
 from tests.memory.recall_helpers import AT
 
 # What is edited is edited now, whatever the day that is talked of.
@@ -289,6 +298,38 @@ def test_texts_that_were_forgotten_here_are_not_imported_again(small, owner, edi
     assert not Entry.objects.exists()
     assert [row.name for row in small.blocks.all()] == ["style"]
     assert not Message.objects.filter(remembered=True).exists()
+
+
+def test_a_memory_whose_messages_are_not_exported_is_not_rewritten(project, owner, editor):
+    session = add_session(project, editor, *MESSAGES, visibility=Visibility.PRIVATE)
+    conversations.summarise(session.pk, NOW, force=True)
+    entry_operations.set_hidden(Entry.objects.get(), False, editor)
+    edits.edit(session.messages.get(seq=1), "The cutover is in May.", editor)
+    stale = Entry.objects.get()
+    assert stale.state == EntryStatus.STALE
+    copy = create_project(owner, name="Copy")
+    import_file(copy, owner, "export.zip", written(ExportScope(project, owner)))
+    cycle.run(NOW, copy)
+    entry = Entry.objects.get(project=copy)
+    assert (entry.summary, entry.state) == (stale.summary, EntryStatus.LIVE)
+    with pytest.raises(InvalidInputError, match="without its sources"):
+        entry_operations.request_rewrite(entry, owner)
+
+
+def test_imported_chats_that_are_restored_keep_corrected_memories(small, owner):
+    session = Session.objects.get(project=small)
+    add_read(small, owner, session=session)
+    cycle.run(NOW, small)
+    for entry in Entry.objects.filter(project=small, granularity="conversation"):
+        entry_operations.edit(entry, "- Corrected by hand.", owner)
+    copy = create_project(owner, name="Copy")
+    import_file(copy, owner, "export.zip", written(ExportScope(small)))
+    restored = Session.objects.get(project=copy)
+    delete_session(restored)
+    restore_session(restored.pk)
+    cycle.run(NOW, copy)
+    entries = Entry.objects.filter(project=copy, granularity="conversation")
+    assert list(entries.values_list("summary", "withheld")) == [("- Corrected by hand.", False)] * 2
 
 
 def test_an_image_comes_back(lived, owner, editor, image):

@@ -370,7 +370,7 @@ def propose_imported(session: Session, messages: list[Message], source: str) -> 
         return
     now = timezone.now()
     for message in messages:
-        covered = MessageRange(begin, message.seq, [message], fingerprint="")
+        covered = read_range(session, begin - 1, message.seq)
         day = timezone.localdate(message.created_at, session.project.zone)
         found = [replace(line, sources=(message.pk,)) for line in from_text(message.text, day)]
         entry = new_entry(session, covered, found, source, now)

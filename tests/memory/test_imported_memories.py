@@ -7,12 +7,14 @@ import pytest
 
 from chat.conversations.edits import delete
 from chat.conversations.messages import post_message
+from chat.conversations.sessions import delete_session, restore_session
 from chat.importers import import_file
 from chat.models import Session
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import as_text, from_text
 from memory.models import Cursor, Entry, EntryStatus
+from memory.moderation import entry_operations
 from tests.chat.exports import CLAUDE, file_of, zip_of
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +65,20 @@ def test_each_memory_is_proposed_by_itself(bring, project):
     assert [(it.first_seq, it.last_seq) for it in (first, second)] == [(1, 1), (2, 2)]
     assert first.tokens > 10
     assert "bakery" not in rendered_bank(project).text
+
+
+def test_a_deletion_that_is_undone_keeps_each_text(bring, project, owner):
+    bring(ABOUT, "Rye only.")
+    first, second = entries()
+    entry_operations.edit(first, "- A baker in Bern.", owner)
+    entry_operations.set_hidden(first, False, owner)
+    delete_session(memories())
+    restore_session(memories().pk)
+    cycle.run(later())
+    assert [(entry.summary, entry.state) for entry in entries()] == [
+        ("- A baker in Bern.", EntryStatus.LIVE),
+        ("- Rye only.", EntryStatus.PROPOSED),
+    ]
 
 
 def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, client):

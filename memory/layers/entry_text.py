@@ -24,9 +24,12 @@ def replace_text(
     deleted instead, because they may contain hidden or deleted text.
     """
     summary = as_text(lines) if text is None else text
+    days = [line.day for line in lines]
+    # The bank shows the days of the lines.
+    is_changed = entry.summary != summary or [line.day for line in entry.read_lines()] != days
     if entry.withheld:
         entry.revisions.filter(project=entry.project_id).delete()
-    elif entry.summary != summary:
+    elif is_changed:
         EntryRevision.objects.create(
             project_id=entry.project_id,
             entry=entry,
@@ -36,7 +39,7 @@ def replace_text(
             written_by=entry.written_by,
             written_at=entry.written_at,
         )
-    if entry.withheld or entry.summary != summary:
+    if entry.withheld or is_changed:
         entry.written_by, entry.written_at = written_by, at
         entry.revision += 1
     entry.set_lines(lines, summary)

@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat.models import Message
-from memory.layers import cycle, lines
+from memory.layers import cycle, entry_text, lines
+from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import Line
 from memory.models import Entry
 from memory.moderation import entry_operations
@@ -52,6 +53,20 @@ def test_an_edit_keeps_the_earlier_lines_as_a_revision(entry, owner):
     assert [line.sources for line in entry.read_lines()] == [kept.sources, ()]
     [revision] = entry.revisions.all()
     assert lines.read(revision.lines, revision.summary, entry.day) == [kept, lost]
+
+
+def test_other_days_of_the_same_lines_are_a_new_version(entry, project):
+    days = (entry.day, entry.day - timedelta(days=40))
+    old, new = ([Line("The replica stays.", day), Line("Ann owns it.", AT.date())] for day in days)
+    entry.set_lines(old)
+    entry.save()
+    before = rendered_bank(project)
+    entry_text.replace_text(entry, new, "scripted", LATER)
+    entry.save()
+    assert entry.revision == 2
+    assert rendered_bank(project).text != before.text
+    [revision] = entry.revisions.all()
+    assert lines.read(revision.lines, revision.summary, entry.day) == old
 
 
 def test_a_redaction_removes_the_words_from_every_line(entry, owner):

@@ -65,7 +65,12 @@ def store_image(
     """Store an encoded image for a later message of `user`."""
     attachment = store_file(session.project_id, user, name, image, description)
     attachment.session = session
-    attachment.save(force_insert=True)
+    try:
+        attachment.save(force_insert=True)
+    except BaseException:
+        # The session was deleted in the meantime, or the database is away.
+        attachment.file.delete(save=False)
+        raise
     return attachment
 
 

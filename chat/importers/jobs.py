@@ -19,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.files import File
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
@@ -92,7 +92,7 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
             if Import.objects.filter(user=user, state__in=UNFINISHED).count() >= MAX_UNFINISHED:
                 raise TooManyImportsError
             upload.save()
-    except (IntegrityError, TooManyImportsError):
+    except BaseException:
         # With IntegrityError, the project or the user was deleted in the meantime.
         upload.file.delete(save=False)
         raise

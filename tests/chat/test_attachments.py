@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.core.files.storage import default_storage
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.http import Http404
 from django.utils import timezone
 
@@ -429,3 +431,11 @@ def test_an_image_encoded_here_is_stored_unchanged(session, owner):
         encoded.sha256,
         str(attachment.pk),
     )
+
+
+def test_an_upload_to_a_chat_that_was_deleted_meanwhile_leaves_no_file(session, upload):
+    Session.objects.all().delete()
+    with pytest.raises(IntegrityError):
+        upload()
+    folder = Path(settings.MEDIA_ROOT) / "attachments" / str(session.project_id)
+    assert not [path for path in folder.rglob("*") if path.is_file()]

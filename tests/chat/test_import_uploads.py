@@ -38,6 +38,13 @@ def upload(content: bytes = b"", name: str = "conversations.json") -> SimpleUplo
     return SimpleUploadedFile(name, content or file_of(BRANCHES).read())
 
 
+def raiser(error: type[Exception]):
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail
+
+
 @pytest.fixture
 def waiting(project, editor) -> Import:
     return jobs.create_import(project, editor, upload())
@@ -49,6 +56,12 @@ def stored(import_job: Import) -> bool:
 
 @pytest.mark.django_db
 class TestApi:
+    def test_an_upload_that_the_database_refuses_leaves_no_file(self, project, editor, monkeypatch):
+        monkeypatch.setattr(Import, "save", raiser(OperationalError))
+        with pytest.raises(OperationalError):
+            jobs.create_import(project, editor, upload())
+        assert not default_storage.listdir(f"imports/{project.pk}")[1]
+
     def test_a_user_has_three_unfinished_imports(self, api, project, editor):
         for _ in range(3):
             jobs.create_import(project, editor, upload())

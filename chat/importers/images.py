@@ -155,11 +155,13 @@ def _encode(image: ImportedImage) -> images.EncodedImage:
 
 @transaction.atomic
 def _claim(item: MessageImages, attachments: list[UUID]) -> None:
-    # Locked, so that two concurrent imports do not attach the same images twice.
+    # Locked, so that two concurrent imports do not attach the same images twice, and the message is
+    # not deleted or forgotten now.
     Session.objects.select_for_update().get(pk=item.session.pk)
     rows = Attachment.objects.filter(pk__in=attachments)
-    if Attachment.objects.filter(message=item.message).exists():
-        rows.delete()
-    else:
+    message = Message.objects.filter(pk=item.message, deleted_at=None, attachments=None)
+    if message.exists():
         rows.update(message=item.message)
         Session.objects.filter(pk=item.session.pk).update(version=F("version") + 1)
+    else:
+        rows.delete()

@@ -244,6 +244,9 @@ def _finish(upload: Import, state: ImportState, **changes: object) -> None:
     with transaction.atomic():
         rows = Import.objects.filter(pk=upload.pk, state=ImportState.RUNNING)
         if rows.update(state=state, finished_at=Now(), **changes):
+            # A forget request that reached a part of the import has emptied its name. The errors
+            # may quote that part.
+            Import.objects.filter(pk=upload.pk, name="").update(errors=[])
             finished = Import.objects.get(pk=upload.pk)
             import_finished.send(sender=Import, upload=finished)
     _discard_file(upload)

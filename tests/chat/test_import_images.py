@@ -8,9 +8,11 @@ from copy import deepcopy
 import pytest
 from PIL import Image
 
+from chat import attachments
 from chat.attachments import images
 from chat.importers import FileResult, import_file
 from chat.models import Attachment, Message, Session
+from memory.forgetting.service import ForgetScope, forget
 from projects.models import Project
 from tests.chat.exports import BRANCHES, OPENWEBUI, file_of, zip_of
 from tests.chat.pictures import HTML, opened, picture, png_bomb
@@ -120,6 +122,21 @@ def test_a_deleted_message_gets_no_image(project, owner):
     import_file(project, owner, "conversations.json", io.BytesIO(TALK))
     Message.objects.update(deleted_at=BEGUN)
     brought(project, owner, {"file-Map1-map.png": picture()})
+    assert not Attachment.objects.exists()
+
+
+def test_a_message_that_is_forgotten_meanwhile_gets_no_image(project, owner, monkeypatch):
+    import_file(project, owner, "conversations.json", io.BytesIO(TALK))
+    store_image = attachments.store_image
+
+    def late(*args):
+        forget(project, ForgetScope(message=question().pk))
+        return store_image(*args)
+
+    monkeypatch.setattr("chat.importers.images.store_image", late)
+    question_id = question().pk
+    brought(project, owner, {"file-Map1-map.png": picture()})
+    assert Message.objects.get(pk=question_id).forgotten_at
     assert not Attachment.objects.exists()
 
 

@@ -349,3 +349,19 @@ def test_nothing_of_a_file_stays_in_its_import(project, owner, api, client, capl
     assert CANARY not in page_of(client.get(IMPORTS))
     assert CANARY not in api(owner).get("/api/v1/projects/billing/imports/").content.decode()
     assert CANARY not in caplog.text
+
+
+def test_an_import_that_ends_later_keeps_no_errors_that_may_quote_it(project, owner, monkeypatch):
+    import_file = jobs.import_file
+
+    def forgotten_at_the_end(*args):
+        import_file(*args)
+        forget(project, ForgetScope(session=Session.objects.get().pk))
+
+    content = "".join(lines(LIE, session="lies")) + "not JSON\n"
+    file = SimpleUploadedFile("talk.jsonl", content.encode())
+    import_job = jobs.create_import(project, owner, file)
+    monkeypatch.setattr(jobs, "import_file", forgotten_at_the_end)
+    jobs.run_import(import_job.pk)
+    import_job.refresh_from_db()
+    assert (import_job.state, import_job.name, import_job.errors) == ("done", "", [])

@@ -62,14 +62,20 @@ def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[
 
     If nothing is subscribed, this takes one query and `payloads` is not called.
     """
-    webhooks = [pk for (pk,) in _subscribers(event)(project_id)]
+    webhooks = list(_subscribers(event)(project_id))
     if not webhooks:
         return
     Delivery.objects.bulk_create(
         [
-            Delivery(project_id=project_id, webhook_id=webhook, event=event, data=payload)
+            Delivery(
+                project_id=project_id,
+                webhook_id=webhook,
+                event=event,
+                # A new name of the project must not change the body of a later attempt.
+                data={"project": slug, **payload},
+            )
             for payload in payloads()
-            for webhook in webhooks
+            for webhook, slug in webhooks
         ]
     )
     wake_deliveries()
@@ -78,7 +84,7 @@ def emit(project_id: UUID, event: WebhookEvent, payloads: Callable[[], Sequence[
 @cache
 def _subscribers(event: WebhookEvent) -> PreparedQuery:
     def make(project: UUID) -> QuerySet:
-        return Webhook.objects.subscribed_to(project, event).values_list("pk")
+        return Webhook.objects.subscribed_to(project, event).values_list("pk", "project__slug")
 
     return PreparedQuery(make, UUID)
 
@@ -96,6 +102,7 @@ def send_test(webhook: Webhook) -> Delivery:
             project_id=webhook.project_id,
             webhook=webhook,
             event=WebhookEvent.TEST,
+            data={"project": webhook.project.slug},
             next_try_at=Now() - MAX_AGE,
         )
         wake_deliveries()

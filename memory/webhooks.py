@@ -282,6 +282,7 @@ def request_body(webhook: Webhook, delivery: Delivery) -> bytes:
     payload = {
         "type": delivery.event,
         "timestamp": delivery.created_at.isoformat().replace("+00:00", "Z"),
+        # Deliveries from before version 0.2.0 do not contain the project.
         "data": {"project": webhook.project.slug, **delivery.data},
     }
     return json.dumps(payload, separators=(",", ":")).encode()

@@ -19,6 +19,7 @@ from memory import tasks, webhooks
 from memory.models import Delivery
 from memory.webhook_events import send_test
 from memory.webhooks import secret_of
+from projects.models import Project
 from tests.receiver import Reply
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +138,20 @@ def test_it_is_tried_again_with_the_same_id_and_body(webhook, inside, say, work,
     Standard(secret_of(webhook)).verify(second.body, second.headers)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts, delivery.error) == ("delivered", 2, "")
+
+
+def test_a_new_name_of_the_project_does_not_change_the_body(
+    webhook, inside, say, work, pass_time, project
+):
+    inside.reply = Reply(500)
+    say()
+    work()
+    Project.objects.filter(pk=project.pk).update(slug="accounts")
+    inside.reply = Reply(200)
+    pass_time(minutes=1)
+    work()
+    first, second = inside.requests
+    assert first.body == second.body
 
 
 def test_the_waits_grow_and_differ_and_make_about_a_day():

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from memory.facts import extraction
 from memory.facts.create import lock_topics
 from memory.facts.grounding import is_grounded
-from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches
+from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches, pks
 from memory.models import Fact, FactSource
 from projects.models import Project
 
@@ -43,13 +43,13 @@ def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
 
     A `user` selects the facts about that user, and the facts that the user wrote or changed. For
     an editor, `ForgetScope.is_permitted_to` refuses this if others support one of these facts too.
-    `before` without other conditions selects the facts that were written by hand before that
-    moment.
+    `before` selects the versions that were recorded before that moment; without `user`, only those
+    that were written by hand.
     """
     rows = Fact.objects.filter(project=project)
     if scope.tombstones:
-        rows = rows.filter(pk__in=scope.tombstones.facts)
-    elif scope.fact is not None:
+        return pks(rows.filter(pk__in=scope.tombstones.facts))
+    if scope.fact is not None:
         rows = rows.filter(pk=scope.fact)
     elif scope.names_object or (scope.user is None and scope.before is None):
         return set()
@@ -61,7 +61,7 @@ def named_facts(project: Project, scope: ForgetScope) -> set[UUID]:
         else:
             rows = rows.filter(by_hand=True)
         if scope.before is not None:
-            rows = rows.filter(recorded_at__lt=scope.before)
+            return pks(rows.filter(recorded_at__lt=scope.before))
     return {current or pk for pk, current in rows.values_list("pk", "earlier_of")}
 
 

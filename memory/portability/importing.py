@@ -320,12 +320,12 @@ def forget_again(context: ImportContext, forgotten: set[tuple[str, str]]) -> Non
         *(ForgetScope(file=pk) for pk in found[TombstoneKind.FILE]),
         *(ForgetScope(message=pk) for pk in found[TombstoneKind.MESSAGE]),
         *(ForgetScope(entry=pk) for pk in found[TombstoneKind.ENTRY]),
-        *(ForgetScope(fact=pk) for pk in found[TombstoneKind.RECORD]),
     ]
     for scope in scopes:
         forget(project, scope)
     others = TombstoneScope(
         unremembered=frozenset(found[TombstoneKind.UNKEPT]),
+        facts=frozenset(found[TombstoneKind.RECORD]),
         blocks=frozenset(found[TombstoneKind.BLOCK]),
     )
     if others:

@@ -13,6 +13,8 @@ from chat.models import Session
 from memory import facts
 from memory.facts import Statement, extraction
 from memory.forgetting import facts as forgotten
+from memory.forgetting import tombstones
+from memory.forgetting.replay import replay
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.layers import cycle
 from memory.models import Entry, Fact, FactSource, Tombstone, TombstoneKind
@@ -166,6 +168,21 @@ def test_before_a_moment_deletes_earlier_messages_and_facts(project, say, give, 
     say(PLATFORM, claims=[claim()], at=MARCH)
     forget(project, ForgetScope(before=JUNE))
     assert words() == "The gate is green and locked"
+
+
+def test_before_a_moment_keeps_what_was_written_later(project, give, owner, tmp_path, settings):
+    settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
+    fact = give(owner)
+    Fact.objects.filter(pk=fact.pk).update(recorded_at=MARCH)
+    fact.refresh_from_db()
+    facts.edit(fact, Statement("The door", "is", "open", MARCH), owner)
+    with transaction.atomic():
+        for scope in (ForgetScope(before=JUNE), ForgetScope(user=owner.pk, before=JUNE)):
+            forget(project, scope)
+            assert [row.text for row in Fact.objects.all()] == ["The door is open"]
+        transaction.set_rollback(True)
+    assert replay(tombstones.read_file(settings.TOMBSTONES))
+    assert [row.text for row in Fact.objects.all()] == ["The door is open"]
 
 
 def test_an_entry_takes_its_facts_along(project, say):

@@ -47,6 +47,7 @@ from memory.models import (
     SourceType,
 )
 from memory.models.cursors import mark_layers_changed
+from memory.moderation import entry_operations
 from memory.recall import indexing
 from projects.models import Project
 
@@ -198,15 +199,6 @@ def remove_imports(project: Project, deletions: DeletionSet) -> int:
     return delete(Import.objects.filter(project=project, pk__in=deletions.uploads))
 
 
-def clear_rendered_bank(project: Project, deletions: DeletionSet) -> int:
-    """Empty the rendered bank. The next read renders it again and increases its version."""
-    # With a row, readers wait for this transaction before they store what they have rendered.
-    bank, _ = RenderedBank.objects.get_or_create(project=project)
-    rows = RenderedBank.objects.filter(project=project)
-    rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
-    return 1 if bank.fingerprint else 0
-
-
 # In the order of deletion: facts before the messages and entries that they come from, revisions
 # before their entries, and sessions after their contents.
 STORES = (
@@ -268,6 +260,8 @@ STORES = (
         lambda project, deletions: delete(Session.objects.filter(pk__in=deletions.sessions)),
     ),
     TextStore(
-        "rendered_bank", {RenderedBank: ("text", "included", "left_out")}, clear_rendered_bank
+        "rendered_bank",
+        {RenderedBank: ("text", "included", "left_out")},
+        lambda project, deletions: int(entry_operations.empty_rendered_bank(project.pk)),
     ),
 )

@@ -3,7 +3,16 @@
 import pytest
 
 from memory.forgetting.service import ForgetScope, forget
-from memory.models import Activity, ActivityVerb, Entry, EntryRevision, EntryStatus
+from memory.layers.bank_cache import rendered_bank
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Entry,
+    EntryRevision,
+    EntryStatus,
+    RenderedBank,
+)
+from memory.moderation import entry_operations
 from memory.moderation.actions import ModerationAction, ModerationRequest, apply_action
 from memory.moderation.preview import preview
 
@@ -118,6 +127,12 @@ def test_a_digest_left_with_something_is_counted_once(remember, entry, day, proj
     total = foresee(ModerationAction.FORGET, entry, more[0]).total
     assert total.removed["entries"] == 2
     assert total.awaiting_rewrite == 1
+
+
+def test_a_redaction_leaves_no_rendered_bank_with_the_words(entry, project, owner):
+    assert "seven days" in rendered_bank(project).text
+    entry_operations.redact(entry, "seven days", owner)
+    assert "seven days" not in RenderedBank.objects.get(project=project).text
 
 
 def test_a_redaction_leaves_no_revision_with_the_words(entry, day, owner):

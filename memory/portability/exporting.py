@@ -127,7 +127,7 @@ def write_table(
     for instance in iterate(table.rows(scope)):
         row = row_of(table.columns, instance, usernames)
         if isinstance(instance, Message):
-            if instance.deleted_at is not None:
+            if not scope.has_text(instance):
                 row |= {"text": "", "receipt": {}, "error": "", "tool_calls": [], "lookups": []}
             if not instance.is_final:
                 row["status"] = Status.INTERRUPTED

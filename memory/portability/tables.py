@@ -82,9 +82,19 @@ class ExportScope:
             readable |= Q(session__visibility=Visibility.PROJECT, author=self.viewer)
         return self.of_sessions(Message.objects.all()).filter(readable)
 
+    def has_text(self, message: Message) -> bool:
+        """Return whether the text of the message is exported. Without a viewer, this includes
+        messages that moderators have hidden and may show again.
+        """
+        is_hidden = self.viewer is None and message.hidden_at is not None
+        return message.deleted_at is None or is_hidden
+
     def of_messages(self, rows: QuerySet) -> QuerySet:
-        """Return the rows that belong to exported messages which are not deleted."""
-        messages = self.messages().filter(deleted_at=None).order_by().values("pk")
+        """Return the rows that belong to messages whose text is exported."""
+        shown = Q(deleted_at=None)
+        if self.viewer is None:
+            shown |= Q(hidden_at__isnull=False)
+        messages = self.messages().filter(shown).order_by().values("pk")
         return rows.filter(project=self.project, message__in=messages)
 
     def own(self, rows: QuerySet, path: str = "user") -> QuerySet:

@@ -332,6 +332,24 @@ def test_imported_chats_that_are_restored_keep_corrected_memories(small, owner):
     assert list(entries.values_list("summary", "withheld")) == [("- Corrected by hand.", False)] * 2
 
 
+def test_a_hidden_message_can_be_shown_again_after_an_administrators_export(small, owner):
+    message = Message.objects.get(project=small, seq=1)
+    edits.edit(message, "The cutover is in May.", owner)
+    edits.hide(message)
+    [row] = (
+        row for row in lines(written(ExportScope(small, owner)), "messages") if row["seq"] == 1
+    )
+    assert row["text"] == ""
+    assert lines(written(ExportScope(small, owner)), "revisions") == []
+    copy = create_project(owner, name="Copy")
+    import_file(copy, owner, "export.zip", written(ExportScope(small)))
+    hidden = Message.objects.get(project=copy, seq=1)
+    assert hidden.deleted_at is not None
+    shown = edits.show(hidden)
+    assert shown.text == "The cutover is in May."
+    assert [revision.text for revision in shown.revisions.all()] == [MESSAGES[0]]
+
+
 def test_an_image_comes_back(lived, owner, editor, image):
     copy = import_into_new_project(owner, written(ExportScope(lived)), editor)
     [found_message] = Message.objects.filter(project=copy, attachments__isnull=False)

@@ -9,7 +9,6 @@ from django.db.models.expressions import RawSQL
 
 from chat.models import ImportedStretch, Message, Role, Session
 from chat.models.messages import UNFINISHED
-from memory.forgetting.blocks_and_files import forgotten_blocks, forgotten_files, named_files
 from memory.forgetting.facts import find_facts, source_messages
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches, lock, pks
 from memory.forgetting.trimming import find_trims
@@ -193,7 +192,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
 def add_empty_sessions(project: Project, deletions: DeletionSet, scope: ForgetScope) -> None:
     """Move sessions in which no message and no file would remain from `touched` to `sessions`."""
     files = File.objects.filter(project=project, session=OuterRef("pk"))
-    files = files.exclude(named_files(scope))
+    files = files.exclude(scope.named_files)
     for batch in id_batches(deletions.touched):
         remaining = Message.objects.filter(
             project=project, session=OuterRef("pk"), forgotten_at=None
@@ -283,6 +282,30 @@ def entries_without_sources(
         pk__in=deletions.messages | deletions.unremembered
     )
     return pks(project.entries.filter(~Exists(remaining), pk__in=level, file=None))
+
+
+def forgotten_blocks(project: Project, scope: ForgetScope) -> set[UUID]:
+    """Return the blocks to delete, locked.
+
+    A `user` in `scope` selects that user's own blocks, and shared blocks that only that user wrote.
+    `before` selects the blocks whose last change was before that moment.
+    """
+    rows = project.blocks.all()
+    if scope.tombstones:
+        return lock(rows.filter(pk__in=scope.tombstones.blocks))
+    if scope.names_object or (scope.user is None and scope.before is None):
+        return set()
+    if scope.user is not None:
+        rows = rows.filter(Q(user=scope.user) | Q(user=None, written_by=scope.user))
+    if scope.before is not None:
+        rows = rows.filter(updated_at__lt=scope.before)
+    return lock(rows)
+
+
+def forgotten_files(project: Project, scope: ForgetScope, sessions: Iterable[UUID]) -> set[UUID]:
+    """Find and lock the files to delete: those of `sessions`, and those that `scope` selects."""
+    chosen = Q(session__in=sessions) | scope.named_files
+    return lock(File.objects.filter(chosen, project=project))
 
 
 def unfinished_replies(project: Project) -> set[UUID]:

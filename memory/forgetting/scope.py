@@ -156,6 +156,20 @@ class ForgetScope:
         return [value for value in (*ids, self.user, self.before) if value is not None]
 
     @property
+    def named_files(self) -> Q:
+        """The files that the request selects itself: the named file, files that `user` added, or
+        files whose latest version was added `before` that moment.
+        """
+        if self.tombstones:
+            return Q(pk__in=self.tombstones.files)
+        if self.file is not None:
+            return Q(pk=self.file)
+        if self.names_object or (self.user is None and self.before is None):
+            return Q(pk__in=())
+        added = Q() if self.user is None else Q(added_by=self.user)
+        return added if self.before is None else added & Q(changed_at__lt=self.before)
+
+    @property
     def reach(self) -> Q:
         """The copies and originals of selected messages in other chats that may be deleted."""
         if self.reach_of is None:

@@ -47,7 +47,6 @@ from memory.models import (
     SourceType,
 )
 from memory.models.cursors import mark_layers_changed
-from memory.moderation import entry_operations
 from memory.recall import indexing
 from projects.models import Project
 
@@ -262,6 +261,6 @@ STORES = (
     TextStore(
         "rendered_bank",
         {RenderedBank: ("text", "included", "left_out")},
-        lambda project, deletions: int(entry_operations.empty_rendered_bank(project.pk)),
+        lambda project, deletions: int(RenderedBank.empty(project.pk)),
     ),
 )

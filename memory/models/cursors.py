@@ -156,3 +156,15 @@ class RenderedBank(ProjectScopedModel):
 
     def __str__(self) -> str:
         return f"version {self.version} of the bank of {self.project_id}"
+
+    @classmethod
+    def empty(cls, project_id: UUID) -> bool:
+        """Delete the text, which backups contain. Return whether there was one.
+
+        The next read renders it again and increases its version.
+        """
+        # With a row, readers wait for this transaction before they store what they have rendered.
+        bank, _ = cls.objects.get_or_create(project_id=project_id)
+        rows = cls.objects.filter(project=project_id)
+        rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
+        return bool(bank.fingerprint)

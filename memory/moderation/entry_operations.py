@@ -115,7 +115,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     chunks = Chunk.objects.filter(project=entry.project_id)
     delete_rows(chunks.filter(source_type=SourceType.ENTRY, source=entry.pk))
     extraction.redact(entry, passage)
-    empty_rendered_bank(entry.project_id)
+    RenderedBank.empty(entry.project_id)
     _record(entry, ActivityVerb.REDACTED, by, reason)
     return entry
 
@@ -332,15 +332,3 @@ def lock(entries: QuerySet[Entry]) -> list[Entry]:
     depth = Case(*(When(granularity=layer, then=layer.depth) for layer in Granularity))
     rows = entries.select_for_update(of=("self",)).order_by(depth, "pk")
     return list(rows.only("parent", "project"))
-
-
-def empty_rendered_bank(project_id: UUID) -> bool:
-    """Delete the rendered bank, which backups contain. Return whether there was one.
-
-    The next read renders it again and increases its version.
-    """
-    # With a row, readers wait for this transaction before they store what they have rendered.
-    bank, _ = RenderedBank.objects.get_or_create(project_id=project_id)
-    rows = RenderedBank.objects.filter(project=project_id)
-    rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])
-    return bool(bank.fingerprint)

@@ -34,8 +34,10 @@ IS_PACKAGE = (BASE_DIR / "__main__.py").exists()
 DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else BASE_DIR / "var"
 # The minimum length of secrets that are hidden in logs. Shorter ones could be part of other words.
 MIN_SECRET_CHARS = 6
-# A name without port, or an IPv6 address in brackets, as in a Host header; or a pattern of Django.
-_HOST = re.compile(r"\*|[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+# A name, or an IPv6 address in brackets, as in a Host header; or a pattern of Django.
+_HOST = re.compile(r"(\*|[a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]+)?")
+# Between the addresses of several servers. Celery and Django use the next one if one fails.
+_NEXT_ADDRESS = re.compile(r"[;,](?=\w+://)")
 # A % that does not begin an escape sequence.
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -46,7 +48,7 @@ def comma_separated(value: str) -> list[str]:
 
 
 def host_names(value: str) -> list[str]:
-    """Return host names from a comma-separated list, such as *, .example.org or [::1]."""
+    """Return host names from a comma-separated list, such as *, .example.org or [::1]:8443."""
     hosts = comma_separated(value)
     for host in hosts:
         if not _HOST.fullmatch(host.lower()):
@@ -77,8 +79,9 @@ def address(*schemes: str) -> Callable[[str], str]:
         scheme, separator, _ = value.partition("://")
         if scheme not in schemes or not separator:
             raise ValueError(value)
-        # Accessing `port` raises ValueError if it is invalid.
-        urlsplit(value).port  # noqa: B018
+        for single in _NEXT_ADDRESS.split(value):
+            # Accessing `port` raises ValueError if it is invalid.
+            urlsplit(single).port  # noqa: B018
         return value
 
     return parse

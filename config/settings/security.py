@@ -1,6 +1,7 @@
 """Settings of the data folder, keys, hosts, cookies, TLS and the content security policy."""
 
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +61,7 @@ class ServerVariables(Variables):
     allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(host_names)] = var(
         "STRATA_ALLOWED_HOSTS",
         [],
-        "host names without scheme and port, separated by commas",
+        "host names without scheme, separated by commas",
         "Further host names of the server, besides `localhost`, `127.0.0.1` and `[::1]`.",
         example="strata.internal",
     )
@@ -127,11 +128,11 @@ ADMIN_PASSWORD = _env.admin_password
 URL = _env.url
 HTTPS = URL.startswith("https://")
 _authority = urlsplit(URL).netloc
-ALLOWED_HOSTS = [*_env.allowed_hosts, "localhost", "127.0.0.1", "[::1]"]
+_hosts = [*_env.allowed_hosts, "localhost", "127.0.0.1", "[::1]"]
+# Django compares host names without their port, but origins with it.
+ALLOWED_HOSTS = [re.sub(r":[0-9]+$", "", host) for host in _hosts]
 CSRF_TRUSTED_ORIGINS = [
-    f"https://{'*' if host.startswith('.') else ''}{host}"
-    for host in ALLOWED_HOSTS
-    if "*" not in host
+    f"https://{'*' if host.startswith('.') else ''}{host}" for host in _hosts if "*" not in host
 ]
 if URL:
     ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.process
 PRODUCTION = {
     "STRATA_URL": "https://strata.example.org",
     "STRATA_TRUSTED_PROXIES": "1",
-    "STRATA_ALLOWED_HOSTS": "",
+    "STRATA_ALLOWED_HOSTS": "strata.internal:8443",
     "STRATA_DEBUG": "",
 }
 ASK = """
@@ -73,8 +73,12 @@ def production() -> dict[str, Any]:
 
 
 def test_the_address_says_which_hosts_and_origins_are_ours(production):
-    assert production["hosts"] == ["strata.example.org", "localhost", "127.0.0.1", "[::1]"]
-    assert production["origins"][0] == "https://strata.example.org"
+    own = ["strata.example.org", "strata.internal", "localhost", "127.0.0.1", "[::1]"]
+    assert production["hosts"] == own
+    assert production["origins"][:2] == [
+        "https://strata.example.org",
+        "https://strata.internal:8443",
+    ]
     assert production["elsewhere"]["status"] == 400
 
 

@@ -32,7 +32,7 @@ def secret_file(tmp_path):
         (ServerVariables, "STRATA_URL", "https://strata.example.org/chat", "an address without"),
         (ServerVariables, "STRATA_OUTBOUND_ALLOW", "10.0.0.0/99", "networks such as"),
         (ServerVariables, "STRATA_ALLOWED_HOSTS", "https://a.example", "host names without scheme"),
-        (ServerVariables, "STRATA_ALLOWED_HOSTS", "b.example,a.example:8000", "host names without"),
+        (ServerVariables, "STRATA_ALLOWED_HOSTS", "b.example,a.example:x", "host names without"),
         (DatabaseVariables, "CELERY_BROKER_URL", "redis://db:port/0", "a pgmq://, redis:// or"),
         (DatabaseVariables, "STRATA_CACHE_URL", "redis://db:99999/0", "a redis:// address"),
         (DatabaseVariables, "STRATA_POOLER", "perhaps", "on or off"),
@@ -95,9 +95,9 @@ def test_a_wrong_database_address_is_refused_without_showing_it(monkeypatch, val
         ("STRATA_DEBUG", "on", "debug", True),
         (
             "STRATA_ALLOWED_HOSTS",
-            "a.example, .B.example, [::1], *,",
+            "a.example, .B.example:8443, [::1], *,",
             "allowed_hosts",
-            ["a.example", ".B.example", "[::1]", "*"],
+            ["a.example", ".B.example:8443", "[::1]", "*"],
         ),
         ("STRATA_URL", "https://Strata.Example.org/", "url", "https://strata.example.org"),
         ("STRATA_URL", "", "url", ""),
@@ -107,6 +107,17 @@ def test_a_wrong_database_address_is_refused_without_showing_it(monkeypatch, val
 def test_a_value_is_parsed(monkeypatch, name, value, field, parsed):
     monkeypatch.setenv(name, value)
     assert getattr(load(ServerVariables), field) == parsed
+
+
+@pytest.mark.parametrize(
+    "value", ["amqp://a:5672;amqp://b:5672", "redis://:x;,y@a:6379/0;redis://:x;,y@b:6379/0"]
+)
+def test_a_broker_may_have_several_servers(monkeypatch, value):
+    monkeypatch.setenv("CELERY_BROKER_URL", value)
+    assert load(DatabaseVariables).broker_url == value
+    monkeypatch.setenv("CELERY_BROKER_URL", value.replace(":5672", ":x").replace(":6379", ":x"))
+    with pytest.raises(SystemExit, match="CELERY_BROKER_URL takes"):
+        load(DatabaseVariables)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """Writes imported conversations to a project."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -267,9 +266,9 @@ class ImportWriter:
                 for revision in imported.revisions
             ]
             reactions += [
-                Reaction(**keys, user=user, emoji=emoji)
-                for name, user in self.people.items()
-                for emoji in islice(_emojis_of(name, imported), MAX_REACTIONS)
+                Reaction(**keys, user=self.people[name], emoji=emoji)
+                for name, emoji in _shown_reactions(imported)
+                if name in self.people
             ]
         MessageRevision.objects.bulk_create(revisions, batch_size=1_000)
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
@@ -304,8 +303,13 @@ class ImportWriter:
         )
 
 
-def _emojis_of(name: str, imported: ImportedMessage) -> Iterator[str]:
-    return (emoji for user, emoji in imported.reactions if user == name and is_emoji(emoji))
+def _shown_reactions(imported: ImportedMessage) -> Iterator[tuple[str, str]]:
+    """Yield pairs (user, emoji), at most MAX_REACTIONS of each user."""
+    counts: Counter[str] = Counter()
+    for name, emoji in imported.reactions:
+        if is_emoji(emoji) and counts[name] < MAX_REACTIONS:
+            counts[name] += 1
+            yield name, emoji
 
 
 def _cleared_ids(session: Session) -> set[UUID]:

@@ -115,14 +115,6 @@ def origin(value: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def file_path(value: str) -> Path:
-    """Return the path of a file that can be created in its folder."""
-    path = Path(value)
-    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise ValueError(value)
-    return path
-
-
 def model_name(*names: str) -> Callable[[str], str]:
     """Return a parser for one of `names` or a pydantic-ai model name `provider:model`."""
 

@@ -7,13 +7,10 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
-
 from config.observability import logging
 from config.settings.env import (
     Http,
     Variables,
-    file_path,
     folder_error,
     generated_secret,
     keep_out_of_logs,
@@ -58,10 +55,10 @@ class LogVariables(Variables):
         "The folder in which processes share their counts. `up` sets it.",
         shown_default="set by `up`",
     )
-    heartbeat_file: Annotated[Path | None, BeforeValidator(file_path)] = var(
+    heartbeat_file: Path | None = var(
         "STRATA_HEARTBEAT_FILE",
         None,
-        "the path of a file in a folder in which this account can create files",
+        "the path of a file",
         "`run worker` and `run beat` update the time of this file while they are alive, for probes "
         "of containers.",
         example="/tmp/heartbeat",

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 from celery.utils.imports import symbol_by_name
 from celery.worker.consumer import Consumer
+from django.core.management import CommandError, call_command
 
 from config.celery import app
 from config.runtime import worker
@@ -83,3 +84,19 @@ def test_a_worker_updates_its_file_while_its_broker_is_away(settings, tmp_path, 
     with pytest.raises(EnoughError):
         waiting.ensure_connected(away)
     assert settings.HEARTBEAT_FILE.exists()
+
+
+@pytest.mark.parametrize("part", ["worker", "beat"])
+def test_a_heartbeat_file_that_cannot_be_written_stops_workers_and_beat(
+    settings, tmp_path, monkeypatch, part
+):
+    """Other processes ignore the file: its folder may exist for workers and beat alone."""
+    started: list[str] = []
+    monkeypatch.setattr("os.execv", lambda *command: started.append(part))
+    settings.HEARTBEAT_FILE = tmp_path / "heartbeat"
+    call_command("run", part)
+    assert started == [part]
+    settings.HEARTBEAT_FILE = tmp_path / "nowhere" / "heartbeat"
+    with pytest.raises(CommandError, match="STRATA_HEARTBEAT_FILE takes the path of a file"):
+        call_command("run", part)
+    assert started == [part]

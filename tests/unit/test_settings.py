@@ -43,7 +43,6 @@ def secret_file(tmp_path):
         (RecallVariables, "STRATA_SEARCH_LANGUAGE", "a b", "a text search configuration"),
         (LimitVariables, "STRATA_RATE_READS", "5/fortnight", "a rate such as 60/minute"),
         (LogVariables, "STRATA_LOG_LEVEL", "loud", "one of DEBUG"),
-        (LogVariables, "STRATA_HEARTBEAT_FILE", "/nowhere/heartbeat", "the path of a file in a"),
     ],
 )
 def test_a_wrong_value_names_the_variable_and_what_it_takes(monkeypatch, group, name, value, takes):

@@ -5,8 +5,9 @@ from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from config.health import heartbeats
 from config.runtime import commands, web
 
 
@@ -41,6 +42,14 @@ class Command(BaseCommand):
         if part == "web":
             web.serve(web.bound_socket(options["port"], options["host"]), drain_s=options["drain"])
             return
+        # Only here, because the folder may exist for workers and beat alone.
+        try:
+            heartbeats.touch()
+        except OSError as error:
+            raise CommandError(
+                "STRATA_HEARTBEAT_FILE takes the path of a file that this account can write: "
+                f"{error.filename}: {error.strerror}"
+            ) from error
         command = (
             commands.worker(*options["queues"], concurrency=options["concurrency"])
             if part == "worker"

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import StringIO
 from pathlib import Path
 from pkgutil import iter_modules
@@ -46,7 +46,7 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
         )
     if settings.DATABASE_URL:
         wait_for_database()
-    with preparation_lock():
+    with preparation_lock(print_line):
         _prepare_database(print_line, with_demo)
     # Otherwise each web process would compile them during its first reply.
     PreparedQuery.compile_all()
@@ -55,7 +55,7 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
 
 
 @contextmanager
-def preparation_lock() -> Iterator[None]:
+def preparation_lock(print_line: Print) -> Iterator[None]:
     """Let one process at a time prepare the database. Others wait.
 
     A connection of its own holds the lock in a transaction, because with a pooler, the migrations
@@ -63,13 +63,20 @@ def preparation_lock() -> Iterator[None]:
     """
     parameters: Any = connection.get_connection_params()
     parameters.pop("pool", None)
-    with psycopg.connect(**parameters) as guard:
-        for timeout in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
-            guard.execute(f"SET LOCAL {timeout} = 0")
+    # Closed without a commit, which would fail if the connection was lost during long migrations.
+    with closing(psycopg.connect(**parameters)) as guard:
+        is_waiting = False
         # Try again in place of waiting in the query: CREATE INDEX CONCURRENTLY, in the process that
         # has the lock, would wait for the end of this query.
         while guard.execute(_TRY_LOCK, [PREPARATION_LOCK]).fetchone() != (True,):
+            # Otherwise those who wait could use up a pooler's connections to the server.
+            guard.rollback()
+            if not is_waiting:
+                print_line("Waiting for another process that prepares the database …")
+            is_waiting = True
             time.sleep(LOCK_RETRY_S)
+        for timeout in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+            guard.execute(f"SET LOCAL {timeout} = 0")
         yield
 
 

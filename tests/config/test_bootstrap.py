@@ -12,7 +12,7 @@ from django_celery_beat.models import PeriodicTask
 
 from config.backup import restore_marker
 from config.runtime import bootstrap
-from projects.core.database import PreparedQuery
+from projects.core.database import PreparedQuery, fetch
 
 
 @pytest.mark.django_db
@@ -105,19 +105,38 @@ def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, m
     assert all("compiled" in query.__dict__ for query in queries)
 
 
+_OPEN_TRANSACTIONS = """
+    SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'
+    AND datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
 @pytest.mark.django_db(transaction=True)
 def test_one_process_at_a_time_prepares_the_database():
     """On a new database, the migrations of two processes would meet, and one would fail."""
     entered = Event()
+    lines: list[str] = []
 
     def wait() -> None:
-        with bootstrap.preparation_lock():
+        with bootstrap.preparation_lock(lines.append):
             entered.set()
         connection.close()
 
     waiting = Thread(target=wait)
-    with bootstrap.preparation_lock():
+    with bootstrap.preparation_lock(print):
         waiting.start()
         assert not entered.wait(0.5)
+        # A process that waits must not occupy a connection of a pooler. It does for each attempt.
+        assert any(fetch(_OPEN_TRANSACTIONS) == [(1,)] for _ in range(100))
     waiting.join(10)
     assert entered.is_set()
+    assert lines == ["Waiting for another process that prepares the database …"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_is_lost_meanwhile_does_not_undo_the_preparation():
+    with bootstrap.preparation_lock(print):
+        fetch(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )

@@ -76,10 +76,13 @@ def renew_title(session: Session, changed: Iterable[Message]) -> None:
     """Set the title again if it may be made from one of the messages `changed`, which were deleted
     or shown again. The caller saves it.
 
-    A title is made from the first exchange. If that was deleted, it is made from the next one.
+    A title is made from the first exchange, or from the first message of a chat without replies. If
+    that was deleted, it is made from the next one.
     """
-    replies = session.messages.filter(role=Role.ASSISTANT, deleted_at=None).exclude(text="")
-    first = replies.order_by("seq").values_list("seq", flat=True).first()
+    has_replies = session.messages.filter(role=Role.ASSISTANT).exists()
+    role = Role.ASSISTANT if has_replies else Role.USER
+    sources = session.messages.filter(role=role, deleted_at=None).exclude(text="")
+    first = sources.order_by("seq").values_list("seq", flat=True).first()
     is_source = first is None or any(message.seq <= first for message in changed)
     if is_source and not session.title_by_hand:
         session.title = title_from_messages(session)

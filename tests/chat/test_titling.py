@@ -5,9 +5,9 @@ from celery import current_app
 
 from chat.conversations import edits, titles
 from chat.conversations.generation import finalise
-from chat.conversations.messages import ask, post_message
+from chat.conversations.messages import ask, draft, post_message, post_messages
 from chat.conversations.sessions import create_session, update_session
-from chat.models import Status
+from chat.models import Session, Status
 from memory.forgetting.service import ForgetScope, forget
 
 pytestmark = pytest.mark.django_db
@@ -190,6 +190,18 @@ def test_a_cleared_chat_is_named_after_its_next_message(session, owner):
     exchange(session, owner)
     session.refresh_from_db()
     assert session.title == "How do we move billing over?"
+
+
+def test_a_later_deletion_leaves_the_title_of_a_chat_without_replies(session, owner):
+    """An imported chat of people has a title from its source."""
+    post_messages(session, [draft(text, author=owner) for text in ("Hello", "At nine.", "Ok.")])
+    Session.objects.filter(pk=session.pk).update(title="#general")
+    edits.delete(session.messages.get(text="At nine."))
+    session.refresh_from_db()
+    assert session.title == "#general"
+    edits.delete(session.messages.get(text="Hello"))
+    session.refresh_from_db()
+    assert session.title == "Ok."
 
 
 def test_a_deletion_leaves_a_title_chosen_by_hand(session, owner):

@@ -235,7 +235,7 @@ text_channel: ContextVar[TextChannel | None] = ContextVar("text_channel", defaul
 
 async def batch_events(response: httpx2.Response) -> None:
     """Batch the events of `response`: a response hook for an HTTP client."""
-    if _is_event_stream(response) and "content-encoding" not in response.headers:
+    if _is_event_stream(response):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = BatchedEventStream(response.stream, text_channel.get())
 

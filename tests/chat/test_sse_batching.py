@@ -1,7 +1,6 @@
 """Streams of models in fewer and longer pieces: nothing is lost, changed or held back."""
 
 import asyncio
-import gzip
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -263,15 +262,9 @@ def test_nobody_reads_on_when_its_reader_has_left():
     assert asyncio.run(hear()) == 0
 
 
-@pytest.mark.parametrize(
-    "headers", [{"content-type": "application/json"}, {"content-encoding": "gzip"}]
-)
-def test_other_answers_are_left_alone(headers):
-    content = gzip.compress(word("a") + word("b"))
-    stream = Scripted([content])
-    answer = httpx2.Response(
-        200, headers={"content-type": "text/event-stream"} | headers, stream=stream
-    )
+def test_other_answers_are_left_alone():
+    stream = Scripted([word("a") + word("b")])
+    answer = httpx2.Response(200, headers={"content-type": "application/json"}, stream=stream)
     asyncio.run(batch_events(answer))
     assert answer.stream is stream
 

@@ -77,3 +77,17 @@ def test_a_fact_is_given_changed_and_closed_by_hand(page: Page, begin):
     page.get_by_role("button", name="Mark as no longer true").click()
     page.get_by_role("link", name="Back").click()
     expect(page.get_by_role("table")).to_have_count(0)
+
+
+def test_the_timeline_of_a_telephone_begins_at_the_newest_end(page: Page, begin, server):
+    begin(page)
+    slug = page.url.rstrip("/").rpartition("/")[2]
+    for subject, since in (("provider", "2025-01-01"), ("billing", "2026-06-01")):
+        fact = {"subject": subject, "predicate": "is", "object": f"the {subject}"}
+        server.api("POST", f"projects/{slug}/facts/", fact | {"valid_from": f"{since}T10:00:00Z"})
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/projects/{slug}/memory/facts/?timeline")
+    for subject in ("provider", "billing"):
+        expect(page.locator("dt", has_text=subject)).to_be_in_viewport(ratio=1)
+        text = page.locator("svg text", has_text=f"the {subject}").filter(visible=True)
+        expect(text).to_be_in_viewport(ratio=1)

@@ -117,6 +117,15 @@ def test_a_subject_has_a_line_for_each_predicate_with_its_periods(project, owned
     assert float(second.x) + float(second.width) == pytest.approx(100, abs=0.02)
 
 
+def test_the_text_of_a_long_bar_begins_in_the_newest_half(project, owned):
+    [subject] = drawn(project).subjects
+    [(_, [ended, current])] = subject.lines
+    start = float(current.x) + float(current.width) * float(current.newest_x) / 100
+    assert start == pytest.approx(50, abs=0.05)
+    # The text of a bar of the oldest half begins with the bar.
+    assert float(ended.x) + float(ended.width) < 50 and ended.newest_x == ""
+
+
 def test_the_subjects_with_most_changes_are_drawn(project, owner, owned):
     member = project.memberships.get(user=owner)
     for number in range(MAX_SUBJECTS + 4):

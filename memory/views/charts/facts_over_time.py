@@ -15,6 +15,8 @@ MAX_SUBJECTS = 20
 MIN_PERCENT = 1.0
 # The maximum width of a bar that is too short for its text.
 SHORT_PERCENT = 15.0
+# Narrow windows first show the chart from here to today.
+NEWEST_FROM_PERCENT = 50.0
 
 
 class FactPeriod(NamedTuple):
@@ -26,6 +28,8 @@ class FactPeriod(NamedTuple):
     width: str
     # True if the bar is too short for its text. The text then ends where the bar ends.
     is_short: bool
+    # Where the text begins in a narrow window, in percent of the bar's width; empty for the start.
+    newest_x: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,10 @@ def facts_over_time(facts: Iterable[Fact]) -> FactsOverTime | None:
         start = min(percent(fact.valid_from), 100 - MIN_PERCENT)
         width = max(percent(until or now) - start, MIN_PERCENT)
         is_short = until is None and width < SHORT_PERCENT and start > 50
-        return FactPeriod(fact, until, f"{start:.2f}", f"{width:.2f}", is_short)
+        newest_x = ""
+        if start < NEWEST_FROM_PERCENT <= start + width - SHORT_PERCENT:
+            newest_x = f"{100 * (NEWEST_FROM_PERCENT - start) / width:.2f}"
+        return FactPeriod(fact, until, f"{start:.2f}", f"{width:.2f}", is_short, newest_x)
 
     def timeline(subject: str) -> SubjectTimeline:
         lines: dict[str, list[FactPeriod]] = defaultdict(list)

@@ -175,6 +175,9 @@ def test_a_failure_shows_the_reason_and_is_retried(browse, project, owner, edito
     document = add_text(project, owner)
     FileRevision.objects.update(state=FileState.FAILED, reason="damaged")
     assert b"The file is damaged or not complete." in browse(owner).content
+    retry = reverse("file-retry", args=[project.slug, document.pk])
+    assert retry in browse(owner, "file", document.pk).content.decode()
+    assert retry not in browse(editor, "file", document.pk).content.decode()
     assert browse(editor, "file-retry", document.pk, method="post").status_code == 403
     browse(owner, "file-retry", document.pk, method="post")
     assert FileRevision.objects.get().state == FileState.WAITING

@@ -39,6 +39,7 @@ from memory.models import (
 )
 from memory.models.activity import record_entry_activity
 from memory.models.facts import normalize_text
+from memory.moderation.redaction import RedactedPhrases
 from projects.models import Project, delete_rows
 
 # A fact may also use words of this number of lines before and after the cited line.
@@ -333,13 +334,17 @@ def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
 
 
 def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> list[ExtractedFact]:
+    """Return the `extracted` facts that were not forgotten or redacted."""
+    redacted = RedactedPhrases.of(entry)
     subjects = [tombstone_subject(fact.statement, entry.session_id) for fact in extracted]
     tombstones = Tombstone.objects.filter(
         project=entry.project, kind=TombstoneKind.FACT, subject__in=subjects
     )
     buried = set(tombstones.values_list("subject", flat=True)) if subjects else set()
     return [
-        fact for fact, subject in zip(extracted, subjects, strict=True) if subject not in buried
+        fact
+        for fact, subject in zip(extracted, subjects, strict=True)
+        if subject not in buried and not redacted.contained_in(fact.statement.text)
     ]
 
 

@@ -290,12 +290,12 @@ class LayerUpdate:
 
     def set_text(self, digest: Entry, written: WrittenDigest) -> None:
         new, audit = written.digest.lines, written.digest.audit
+        digest.losses, digest.particulars = audit.listed(), audit.held
         if digest.summary or digest.withheld:
             entry_text.replace_text(digest, new, written.by, self.now)
         else:
             digest.set_lines(new)
             digest.written_by, digest.written_at = written.by, self.now
-        digest.losses, digest.particulars = audit.listed(), audit.held
 
     @transaction.atomic
     def dissolve(self) -> bool:

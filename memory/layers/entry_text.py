@@ -6,9 +6,10 @@ from uuid import UUID
 
 from django.db.models import F
 
-from memory.layers import bank
+from memory.layers import bank, losses
 from memory.layers.lines import Line, as_text
 from memory.models import Entry, EntryRevision, ReviewReason
+from memory.moderation.redaction import RedactedPhrases
 
 # The fields that `replace_text` changes.
 TEXT_FIELDS = ("summary", "lines", "written_by", "written_at", "revision", "tokens", "withheld")
@@ -18,11 +19,20 @@ def replace_text(
     entry: Entry, lines: Sequence[Line], written_by: str, at: datetime, text: str | None = None
 ) -> None:
     """Set the lines of `entry` without saving it; the caller saves `TEXT_FIELDS`. `text` is a text
-    that somebody wrote. By default, the text is rendered from the lines.
+    that somebody wrote. By default, the text is rendered from the lines, without the words that
+    were redacted in the entry. Set its losses first: these words are removed from them too.
 
     The previous text becomes a revision. If the entry was withheld, all its earlier texts are
     deleted instead, because they may contain hidden or deleted text.
     """
+    if text is None:
+        redacted = RedactedPhrases.of(entry)
+        lines = redacted.without_in_lines(lines)
+        entry.losses = [
+            loss
+            for loss in entry.losses
+            if loss["kind"] == losses.MORE or not redacted.contained_in(loss["text"])
+        ]
     summary = as_text(lines) if text is None else text
     days = [line.day for line in lines]
     # The bank shows the days of the lines.

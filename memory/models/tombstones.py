@@ -21,6 +21,7 @@ class TombstoneKind(models.TextChoices):
     BLOCK = "block", _("Pinned text")
     UPLOAD = "upload", _("Imported file")
     FILE = "file", _("File")
+    REDACTED = "redacted", _("Text removed from a memory")
     USER = "user", _("Other data of a user")
     PROJECT = "project", _("Deleted project")
 
@@ -29,8 +30,9 @@ class Tombstone(IdModel, ProjectScopedModel):
     """The id of a forgotten object, or a hash.
 
     SOURCE is a hash of ids in the program from which the object was imported. FACT is a hash of a
-    session and the text of a fact. USER is the id of a user and a time. The tombstone of a deleted
-    project is only in the file.
+    session and the text of a fact. REDACTED is the id of an entry and a hash of words that may not
+    return to its text. USER is the id of a user and a time. REDACTED is only in the database, and
+    the tombstone of a deleted project is only in the file.
     """
 
     project = project_key("tombstones")

@@ -31,6 +31,7 @@ from memory.models import (
 )
 from memory.models.activity import record_activity, record_entry_activity
 from memory.models.cursors import mark_layers_changed
+from memory.moderation.redaction import REDACTION_MARK, remember_phrase
 from projects.core.errors import InvalidInputError
 from projects.core.text import storable
 from projects.models import Project, delete_rows
@@ -43,8 +44,6 @@ OUTSIDE_LAYERS = (EntryStatus.HIDDEN, EntryStatus.PROPOSED)
 # entry is rewritten when it enters the layers again.
 OUTDATED = "outdated"
 MAX_SUMMARY_CHARS = 5_000
-# Replaces redacted words.
-REDACTION_MARK = "[…]"
 
 
 @transaction.atomic
@@ -88,7 +87,8 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
 
 @transaction.atomic
 def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVATE) -> Entry:
-    """Remove every occurrence of `passage` from the entry's text and its revisions.
+    """Remove every occurrence of `passage` from the entry's text and its revisions. When the entry
+    is rewritten, the same words are removed again.
 
     The digests above may contain the passage too, so they are withheld until they are rewritten.
     Raises InvalidInputError if the text does not contain the passage.
@@ -96,6 +96,7 @@ def redact(entry: Entry, passage: str, by, reason: str = ModerationReason.PRIVAT
     entry = _locked(entry)
     if entry.withheld or not passage.strip() or passage not in entry.summary:
         raise InvalidInputError(_("This text does not contain these words."))
+    remember_phrase(entry, entry.summary, passage)
     redacted = entry.summary.replace(passage, REDACTION_MARK)
     new = lines.replaced(entry.read_lines(), passage, REDACTION_MARK, redacted, entry.day)
     entry_text.replace_text(entry, new, by.get_username(), timezone.now(), redacted)

@@ -411,6 +411,23 @@ def test_redacted_words_leave_the_facts_too(project, say, scripted, owner):
     assert not Fact.objects.exists()
 
 
+def test_redacted_words_stay_out_of_a_rewritten_entry_and_its_facts(project, say, scripted, owner):
+    scripted.say(answer(claim("platform team"), summary="Billing is owned by the platform team."))
+    say(PLATFORM)
+    settle(project)
+    entry = Entry.objects.get()
+    entry_operations.redact(entry, "platform team", owner)
+    entry_operations.request_rewrite(entry, owner)
+    other = claim("Platform Team since 2026", predicate="is run by")
+    summary = "The Platform, team owns billing. The platform stays."
+    scripted.say(answer(claim("platform team"), other, summary=summary))
+    settle(project)
+    entry.refresh_from_db()
+    assert entry.summary == "- The […] owns billing. The platform stays."
+    assert not Fact.objects.exists()
+    assert not [loss for loss in entry.losses if "platform team" in loss["text"].lower()]
+
+
 def test_the_activity_names_them_by_id_alone(project, say, scripted):
     scripted.say(answer(claim("platform team")))
     say(PLATFORM)

@@ -306,9 +306,21 @@ def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
     return Fact.objects.filter(Q(pk__in=ids) | Q(earlier_of__in=ids), project=project)
 
 
-def tombstone_subject(fact: Statement | Fact, session: object) -> str:
-    """Return the hash that identifies the fact in `session` for a tombstone."""
-    parts = (str(session), fact.text, str(fact.user_id or ""))
+def tombstone_subject(fact: Statement | Fact, session: UUID) -> str:
+    """Return the hash that identifies the fact in `session` for a tombstone.
+
+    It contains the first half of the id of the session, which an import of the project keeps.
+    """
+    return _hash_of(fact, session.hex[:16])
+
+
+def _earlier_tombstone_subject(fact: Statement, session: UUID) -> str:
+    """Return the hash in tombstones from before `tombstone_subject` used half of the id."""
+    return _hash_of(fact, str(session))
+
+
+def _hash_of(fact: Statement | Fact, session: str) -> str:
+    parts = (session, fact.text, str(fact.user_id or ""))
     return sha256("\n".join(normalize_text(part) for part in parts).encode()).hexdigest()
 
 
@@ -335,16 +347,25 @@ def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
 
 def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> list[ExtractedFact]:
     """Return the `extracted` facts that were not forgotten or redacted."""
-    redacted = RedactedPhrases.of(entry)
-    subjects = [tombstone_subject(fact.statement, entry.session_id) for fact in extracted]
+    # A redaction makes a new revision.
+    redacted = RedactedPhrases.of(entry) if entry.revision > 1 else None
+    session = entry.session_id
+    assert session is not None
+    subjects = [
+        {
+            tombstone_subject(it.statement, session),
+            _earlier_tombstone_subject(it.statement, session),
+        }
+        for it in extracted
+    ]
     tombstones = Tombstone.objects.filter(
-        project=entry.project, kind=TombstoneKind.FACT, subject__in=subjects
+        project=entry.project, kind=TombstoneKind.FACT, subject__in=set[str]().union(*subjects)
     )
     buried = set(tombstones.values_list("subject", flat=True)) if subjects else set()
     return [
         fact
-        for fact, subject in zip(extracted, subjects, strict=True)
-        if subject not in buried and not redacted.contained_in(fact.statement.text)
+        for fact, hashes in zip(extracted, subjects, strict=True)
+        if not hashes & buried and not (redacted and redacted.contained_in(fact.statement.text))
     ]
 
 

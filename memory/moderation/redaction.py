@@ -41,10 +41,12 @@ def remember_phrase(entry: Entry, text: str, passage: str) -> None:
     """
     words = list(_words([text]))
     phrases = set()
-    for occurrence in re.finditer(re.escape(passage), text):
-        start, end = occurrence.span()
+    start = text.find(passage)
+    while start >= 0:
+        end = start + len(passage)
         phrase = [word for word in words if word.start < end and word.end > start]
         phrases.add(tuple(word.folded for word in phrase))
+        start = text.find(passage, end)
     project, kind = entry.project_id, TombstoneKind.REDACTED
     Tombstone.objects.bulk_create(
         [

@@ -1,7 +1,9 @@
 """Forgetting subtracts from the facts too: what goes, what stays, what does not come back."""
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from threading import Event, Thread
 
 import pytest
@@ -9,6 +11,7 @@ from django.db import connection, transaction
 
 from chat.conversations import edits
 from chat.conversations.messages import draft, post_messages
+from chat.importers import import_file
 from chat.models import Session
 from memory import facts
 from memory.facts import Statement, extraction
@@ -19,7 +22,9 @@ from memory.forgetting.service import ForgetScope, forget, preview
 from memory.layers import cycle
 from memory.models import Entry, Fact, FactSource, Tombstone, TombstoneKind
 from memory.moderation import entry_operations
+from memory.portability import ExportScope, export
 from projects.models import Membership
+from projects.services import create_project
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +84,33 @@ def test_a_fact_goes_alone_and_its_chat_does_not_tell_it_again(project, say, scr
 
     say("As I said, the platform team owns billing.", claims=[claim()], at=JUNE)
     assert Fact.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_forgotten_fact_does_not_return_in_an_imported_project(project, say, scripted, owner):
+    say(PLATFORM, "Lunch is at noon.", claims=[claim()], summary="The platform team eats at noon.")
+    forget(project, ForgetScope(fact=Fact.objects.get().pk), owner)
+    entry_operations.redact(Entry.objects.get(), "noon", owner)
+    copy = create_project(owner, name="Copy")
+    file = io.BytesIO()
+    export(ExportScope(project), file)
+    import_file(copy, owner, "export.zip", file)
+    scripted.say(answer(claim(), summary="They eat at noon."))
+    entry_operations.request_rewrite(Entry.objects.get(project=copy), owner)
+    cycle.run(JUNE, copy)
+    assert not Fact.objects.exists()
+    assert Entry.objects.get(project=copy).summary == "- They eat at […]."
+
+
+def test_a_tombstone_of_an_earlier_version_is_obeyed(project, say, scripted, owner):
+    session = say(PLATFORM)
+    text = f"{session.pk}\nbilling is owned by platform team\n"
+    subject = sha256(text.encode()).hexdigest()
+    Tombstone.objects.create(project=project, kind=TombstoneKind.FACT, subject=subject)
+    scripted.say(answer(claim()))
+    entry_operations.request_rewrite(Entry.objects.get(), owner)
+    cycle.run(JUNE, project)
+    assert not Fact.objects.exists()
 
 
 def test_a_corrected_fact_does_not_return_as_extracted(project, say, scripted, owner):

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+from chat.providers import http_clients
 from memory.models import Chunk
 from memory.recall import chunk_writer, wordpieces
 from memory.recall.embedders import EmbedderError, remote
@@ -156,6 +157,14 @@ def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch)
     server.delay = 0.5
     with pytest.raises(EmbedderError, match="in time"):
         RemoteEmbedder("openai:small", 3).embed_query("a")
+
+
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+def test_a_response_that_is_too_large_is_refused(server, monkeypatch, provider):
+    monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
+    monkeypatch.setattr(http_clients, "MAX_RESPONSE_BYTES", 100)
+    with pytest.raises(EmbedderError):
+        RemoteEmbedder(f"{provider}:small", 3).embed_query("a")
 
 
 def test_other_dimensions_than_are_set_are_refused(server):

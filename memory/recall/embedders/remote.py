@@ -4,18 +4,23 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from inspect import signature
+from typing import Any
 
+import httpx2
 import numpy as np
 from pydantic_ai import exceptions
 from pydantic_ai.embeddings import Embedder as Client
-from pydantic_ai.embeddings import EmbeddingSettings
+from pydantic_ai.embeddings import EmbeddingSettings, infer_embedding_model
 from pydantic_ai.embeddings.result import EmbeddingResult, EmbedInputType
+from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 
 from chat.metrics import measure_call
 from chat.providers import Finished, ProviderError, prices
 from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import begin_embedding
 from chat.providers.errors import to_provider_error
+from chat.providers.http_clients import new_http_client
 from memory.recall.embedders.base import EmbedderError, Matrix, normalise
 from projects.core.database import release_connections
 
@@ -27,6 +32,18 @@ BATCH_SIZE = 96
 RETRY_WAITS_S = (1.0, 4.0, 15.0)
 # Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}
+
+
+def _new_provider(name: str, http: httpx2.AsyncClient) -> Provider[Any]:
+    """Return the provider. If it takes an HTTP client, it uses `http`, which limits the size of
+    responses. Providers without one have an SDK of their own.
+    """
+    if not name.startswith("gateway/"):
+        provider_class: Any = infer_provider_class(name)
+        if "http_client" in signature(provider_class).parameters:
+            provider: Provider[Any] = provider_class(http_client=http)
+            return provider
+    return infer_provider(name)
 
 
 class RemoteEmbedder:
@@ -50,7 +67,6 @@ class RemoteEmbedder:
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
-        release_connections()
         return self._embed([text], "query")[0]
 
     def _embed_with_retries(self, texts: Sequence[str]) -> Matrix:
@@ -64,6 +80,8 @@ class RemoteEmbedder:
 
     def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
         booking = begin_embedding(self.model)
+        if input_type == "query":
+            release_connections()
         try:
             with measure_call(self.model, "embedding") as call:
                 result = self._request(texts, input_type)
@@ -91,10 +109,14 @@ class RemoteEmbedder:
 
     def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
         """Call the model. Raises ProviderError; ImportError or ValueError for an unknown name."""
-        client = Client(self.model, settings=EmbeddingSettings(dimensions=self.dimensions))
 
         async def embed() -> EmbeddingResult:
-            async with asyncio.timeout(TIMEOUTS_S[input_type]):
+            # A separate client, because this event loop ends after the request.
+            async with asyncio.timeout(TIMEOUTS_S[input_type]), new_http_client() as http:
+                model = infer_embedding_model(
+                    self.model, provider_factory=lambda name: _new_provider(name, http)
+                )
+                client = Client(model, settings=EmbeddingSettings(dimensions=self.dimensions))
                 return await client.embed(list(texts), input_type=input_type)
 
         try:

@@ -111,9 +111,14 @@ def embeddings_of(project_id: UUID, payer: Payer = Payer()) -> Iterator[None]:
 
 
 def begin_embedding(model: str) -> "Booking | None":
-    """Return the booking of a call of `model`; None outside of `embeddings_of`."""
+    """Return the booking of a call of `model`; None outside of `embeddings_of`. It may read the
+    database.
+    """
     account = _embedding_account.get()
-    return None if account is None else account.begin(model)
+    if account is None:
+        return None
+    prices.load()
+    return account.begin(model)
 
 
 def settle(calls: Iterable[Call]) -> None:

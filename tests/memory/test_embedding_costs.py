@@ -1,5 +1,6 @@
 """Embeddings of a remote model are booked on the person whose text or question caused them."""
 
+from decimal import Decimal
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,8 @@ from asgiref.sync import async_to_sync
 
 from chat.conversations import generation
 from chat.conversations.messages import ask, draft, post_messages
-from chat.models import Call, CallKind, Session
+from chat.models import Call, CallKind, ModelPrice, Session
+from chat.providers import prices
 from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import Payer
 from memory.recall import indexing
@@ -105,6 +107,17 @@ def test_searches_are_booked_on_their_user_and_token(client, api, owner, project
     client.get("/projects/billing/search/", {"q": "When is the cutover?"})
     assert Call.objects.count() > 1
     assert {call.user for call in Call.objects.all()} == {owner}
+
+
+def test_a_price_set_by_an_administrator_counts_before_the_first_chat_call(
+    api, owner, project, embedded, monkeypatch
+):
+    ModelPrice.objects.create(
+        model="openai:text-embedding-3-small", input_price=Decimal(500_000), output_price=Decimal(0)
+    )
+    monkeypatch.setattr(prices, "_set_prices", (0.0, {}))
+    api(owner).get("/api/v1/projects/billing/recall/", {"q": "When is the cutover?"})
+    assert Call.objects.get().cost == 2
 
 
 def test_an_absurd_number_of_tokens_does_not_stop_a_search(

@@ -15,7 +15,12 @@ from memory import blocks
 from memory.api.base import MembershipMixin
 from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
-from projects.core.api.etags import ETagMixin, if_match_version
+from projects.core.api.etags import (
+    ETagMixin,
+    if_match_version,
+    requires_no_object,
+    requires_object,
+)
 from projects.core.api.json import validated
 from projects.core.errors import StaleVersionError
 
@@ -112,9 +117,9 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         if not BLOCK_NAME.fullmatch(name):
             raise ValidationError({"name": ["Letters, digits, hyphens and underscores, up to 60."]})
         content = validated(BlockContentSerializer, request.data)["content"]
-        version = if_match_version(request)
         project = self.membership.project
         is_new = not project.blocks.of(self.owner).filter(name=name).exists()
+        version = self._version(name)
         block = blocks.put(project, self.owner, name, content, request.user, version)
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(BlockSerializer(block).data, code)
@@ -126,7 +131,7 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
     def patch(self, request, slug: str, name: str) -> Response:
         """Append lines to a block, or move it. `append` creates a missing block."""
         changes = validated(BlockChangeSerializer, request.data)
-        version = if_match_version(request)
+        version = self._version(name)
         project = self.membership.project
         if "append" in changes:
             if not BLOCK_NAME.fullmatch(name):
@@ -143,6 +148,18 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
     def delete(self, request, slug: str, name: str) -> Response:
         blocks.remove(self._block(name), request.user, version=if_match_version(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _version(self, name: str) -> int | None:
+        """Return the version that the client read, as `blocks.put` takes it. Raises ParseError, and
+        BlockDeletedError if only an existing block may be changed and there is none.
+        """
+        if requires_no_object(self.request):
+            return 0
+        if requires_object(self.request):
+            block = self.membership.project.blocks.of(self.owner).filter(name=name).first()
+            if block is None:
+                raise blocks.BlockDeletedError
+        return if_match_version(self.request)
 
     def _block(self, name: str) -> Block:
         if "\0" in name:

@@ -174,6 +174,24 @@ class TestApi:
         assert late.status_code == 412
         assert not project.blocks.exists()
 
+    def test_a_star_requires_that_the_block_exists_or_not(self, project, owner, rules, api):
+        client, text = api(owner), {"content": "Mine."}
+        answer = client.put(RULES, text, format="json", headers={"If-None-Match": "*"})
+        assert (answer.status_code, answer.json()["block"]["version"]) == (412, 1)
+        for change in ({"append": "Mine."}, {"position": 1}):
+            answer = client.patch(RULES, change, format="json", headers={"If-None-Match": "*"})
+            assert answer.status_code == 412
+        answer = client.put(RULES, text, format="json", headers={"If-Match": "*"})
+        assert (answer.status_code, answer.json()["version"]) == (200, 2)
+        new = f"{URL}new/"
+        for answer in (
+            client.put(new, text, format="json", headers={"If-Match": "*"}),
+            client.patch(new, {"append": "Mine."}, format="json", headers={"If-Match": "*"}),
+        ):
+            assert answer.status_code == 412
+        answer = client.put(new, text, format="json", headers={"If-None-Match": "*"})
+        assert answer.status_code == 201
+
     def test_an_equal_text_creates_no_block(self, project, owner, rules, api):
         answer = api(owner).put(RULES, {"content": rules.content}, format="json")
         assert (answer.status_code, answer.json()["version"]) == (200, 1)

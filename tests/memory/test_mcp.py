@@ -294,6 +294,7 @@ def test_the_context_keeps_to_its_budget_and_quotes_what_it_tells(call, owner, s
         ("get_memory", {"memory_id": "x"}, "memory_id"),
         ("get_memory", {"memory_id": "0198c5a7-0000-7000-8000-000000000000"}, "no such memory"),
         ("get_context", {"query": "x", "token_budget": 1}, "token_budget"),
+        ("read_file", {"file_id": "0198c5a7-0000-7000-8000-000000000000"}, "no such file"),
     ],
 )
 def test_an_invalid_call_is_refused_in_words(call, owner, project, tool, arguments, expected):

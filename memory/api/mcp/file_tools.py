@@ -6,6 +6,7 @@ from io import BytesIO
 from typing import Annotated
 from uuid import UUID
 
+from django.http import Http404
 from pydantic import BaseModel, Field
 
 from memory.api.mcp.schemas import Query, ResultLimit
@@ -122,7 +123,10 @@ def read_file(
     caller: Caller, file_id: FileId, pages: PageRanges = "", passage: PassageNumber = 1
 ) -> FilePages:
     """Return pages of a file word for word, at most ten; in a file without pages, its sections."""
-    document = access.file_for_reading(caller.user, caller.project, file_id)
+    try:
+        document = access.file_for_reading(caller.user, caller.project, file_id)
+    except Http404 as error:
+        raise NotFoundError("There is no such file.") from error
     revision = access.readable(document)
     if revision is None:
         raise NotFoundError("This file has not been read yet, or could not be read.")

@@ -10,6 +10,7 @@ from django.db.models.expressions import RawSQL
 from chat.models import ImportedStretch, Message, Role, Session
 from chat.models.messages import UNFINISHED
 from memory.forgetting.facts import find_facts, source_messages
+from memory.forgetting.files import find_entries_of_versions, find_versions
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches, lock, pks
 from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
@@ -71,6 +72,8 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     if any(value is not None for value in (scope.user, scope.before, scope.upload)):
         add_empty_sessions(project, deletions, scope)
     deletions.files = forgotten_files(project, scope, deletions.sessions)
+    if deletions.user is not None:
+        find_versions(project, deletions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)
@@ -207,13 +210,16 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
     named = deletions.named_entries
     handwritten = entries_written_by(project, deletions)
     gone = Q(session__in=deletions.sessions) | Q(file__document__in=deletions.files)
-    deleted = named | pks(project.entries.filter(gone))
-    derived = handwritten | entries_derived_from_messages(project, deletions)
+    deleted, untrimmed = named | pks(project.entries.filter(gone)), set(handwritten)
+    if deletions.changed_files:
+        of_changed_files, unreadable = find_entries_of_versions(project, deletions)
+        deleted, untrimmed = deleted | unreadable, untrimmed | of_changed_files
+    derived = untrimmed | entries_derived_from_messages(project, deletions)
     level = lock_layer(project, CONVERSATION, deleted | derived)
     deletions.entries = (level & deleted) | entries_without_sources(project, deletions, level)
     of_files = project.entries.filter(pk__in=deletions.entries, file__isnull=False)
     deletions.summarised_files = set(of_files.values_list("file__document", flat=True))
-    trim_or_withhold(project, deletions, level - deletions.entries, handwritten)
+    trim_or_withhold(project, deletions, level - deletions.entries, untrimmed)
     # Digests of all layers above, because a digest may include an entry from any layer below it.
     above = named | handwritten
     for granularity in list(Granularity)[1:]:
@@ -228,10 +234,10 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
 
 
 def trim_or_withhold(
-    project: Project, deletions: DeletionSet, entries: set[UUID], handwritten: set[UUID]
+    project: Project, deletions: DeletionSet, entries: set[UUID], untrimmed: set[UUID]
 ) -> None:
     """Remove single lines from those of `entries` that permit it, and withhold the others."""
-    trims = find_trims(project, deletions, entries - handwritten)
+    trims = find_trims(project, deletions, entries - untrimmed)
     deletions.trims |= {trim.entry.pk: trim for trim in trims}
     deletions.withheld |= entries - deletions.trims.keys()
 
@@ -367,9 +373,10 @@ def excerpts_of(project: Project, deletions: DeletionSet) -> set[UUID]:
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the ids of the passages of all versions of deleted files, for receipts."""
-    rows = FilePassage.objects.filter(project=project, revision__document__in=deletions.files)
-    return pks(rows) if deletions.files else set()
+    """Return the ids of the passages of deleted versions, for receipts."""
+    deleted = Q(revision__document__in=deletions.files) | Q(revision__in=deletions.versions)
+    rows = FilePassage.objects.filter(deleted, project=project)
+    return pks(rows) if deletions.files or deletions.versions else set()
 
 
 def chunks_of(project: Project, deletions: DeletionSet) -> set[UUID]:

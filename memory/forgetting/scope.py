@@ -29,8 +29,9 @@ class TombstoneScope:
     """Ids of one project that are read from tombstones, to forget them again after a restore.
 
     `unremembered` are messages that stay in their chats, and files that stay in the project,
-    without being remembered. `user` is a user whose reactions, unsent images, saved prompts and
-    hand-written parts of entries are deleted, if they are from `before` that moment.
+    without being remembered. `user` is a user whose reactions, unsent images, saved prompts,
+    versions of files and hand-written parts of entries are deleted, if they are from `before` that
+    moment.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -90,7 +91,8 @@ class ForgetScope:
       in them, and the messages that it added to other sessions.
     - `user`: the id of a user. Selects the messages of this user and the replies to them. Without
       an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
-      of this user, and the entries that this user wrote by hand.
+      of this user, the versions that this user added to files of others, and the entries that this
+      user wrote by hand.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks,
       files and hand-written facts whose last change was earlier, and with `user` only what this
       user added or wrote earlier.
@@ -350,6 +352,9 @@ class DeletionSet:
     blocks: set[UUID] = field(default_factory=set)
     uploads: set[UUID] = field(default_factory=set)
     files: set[UUID] = field(default_factory=set)
+    # The versions that the forgotten user added to files that stay, and these files.
+    versions: set[UUID] = field(default_factory=set)
+    changed_files: set[UUID] = field(default_factory=set)
     # The files whose entries are deleted, with or without the files themselves.
     summarised_files: set[UUID] = field(default_factory=set)
     facts: set[UUID] = field(default_factory=set)

@@ -27,6 +27,7 @@ from chat.models import (
 )
 from chat.models.messages import UNFINISHED
 from memory.forgetting.facts import delete_facts
+from memory.forgetting.files import remove_versions
 from memory.forgetting.scope import DeletionSet, id_batches
 from memory.forgetting.trimming import remove_lines
 from memory.layers import entry_text
@@ -169,7 +170,8 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
     removed = delete(Chunk.objects.filter(project=project, session__in=deletions.sessions))
     summaries = Chunk.objects.filter(project=project, source_type=SourceType.ENTRY)
     removed += delete(summaries.filter(source__in=deletions.changed_entries))
-    revisions = FileRevision.objects.filter(project=project, document__in=deletions.files)
+    deleted = Q(document__in=deletions.files) | Q(pk__in=deletions.versions)
+    revisions = FileRevision.objects.filter(deleted, project=project)
     passages = Chunk.objects.filter(project=project, source_type=SourceType.FILE)
     removed += delete(passages.filter(source__in=revisions.values("pk")))
     lost: dict[UUID, list[int]] = defaultdict(list)
@@ -181,6 +183,12 @@ def remove_chunks(project: Project, deletions: DeletionSet) -> int:
         removed += indexing.remove_chunks(session, lost[session.pk])
         indexing.mark_changed(session, min(lost[session.pk]))
     return removed
+
+
+def remove_files(project: Project, deletions: DeletionSet) -> int:
+    """Delete the files, and the versions of the forgotten user in other files."""
+    removed = delete(project.files.filter(pk__in=deletions.files))
+    return removed + (remove_versions(project, deletions) if deletions.versions else 0)
 
 
 def remove_imports(project: Project, deletions: DeletionSet) -> int:
@@ -249,7 +257,7 @@ STORES = (
             FileRevision: ("title", "reason", "warnings", "last_error", "file"),
             FilePassage: ("label", "headings", "text"),
         },
-        lambda project, deletions: delete(project.files.filter(pk__in=deletions.files)),
+        remove_files,
     ),
     # Before the sessions, because deleting a session deletes its import records.
     TextStore("imports", {Import: ("name", "errors")}, remove_imports),

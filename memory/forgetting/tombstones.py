@@ -62,7 +62,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         if session_key and key:
             subjects.append((TombstoneKind.SOURCE, source_digest(session_key, key)))
     # If a file stays but its summary is forgotten, the file is not summarised again.
-    unremembered_files = deletions.summarised_files - deletions.files
+    unremembered_files = deletions.summarised_files - deletions.files - deletions.changed_files
     named = {
         TombstoneKind.UNKEPT: deletions.unremembered | unremembered_files,
         TombstoneKind.ENTRY: deletions.named_entries,

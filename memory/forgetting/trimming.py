@@ -54,15 +54,16 @@ def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) 
 
 def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUID]) -> set[UUID]:
     """Return the messages among `sources` that are forgotten, and the passages of files whose
-    entries are deleted.
+    entries are deleted, and those of deleted versions.
     """
     forgotten = (deletions.messages | deletions.unremembered) & set(sources)
     if deletions.sessions:
         messages = Message.objects.filter(project=project, session__in=deletions.sessions)
         forgotten |= set(messages.filter(pk__in=sources).values_list("pk", flat=True))
-    if deletions.summarised_files:
+    if deletions.summarised_files or deletions.versions:
+        of_entries = Q(revision__document__in=deletions.summarised_files)
         passages = FilePassage.objects.filter(
-            project=project, revision__document__in=deletions.summarised_files
+            of_entries | Q(revision__in=deletions.versions), project=project
         )
         forgotten |= set(passages.filter(pk__in=sources).values_list("pk", flat=True))
     return forgotten
@@ -90,7 +91,8 @@ class _Comparison:
             project=self.project,
         )
         texts = list(rows.values_list("text", flat=True)[: MAX_COMPARED_MESSAGES + 1])
-        of_files = self.project.entries.filter(file__document__in=deletions.summarised_files)
+        files = deletions.summarised_files | deletions.changed_files
+        of_files = self.project.entries.filter(file__document__in=files)
         earlier = EntryRevision.objects.filter(
             project=self.project, entry__in=of_files.values("pk")
         )

@@ -11,9 +11,11 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.importers import FileResult, import_file
 from chat.models import Message, Visibility
+from memory.files import processing
 from memory.forgetting.replay import replay
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.forgetting.tombstones import TombstoneRecord
+from memory.layers import cycle
 from memory.models import (
     Chunk,
     File,
@@ -95,6 +97,31 @@ def test_a_user_takes_the_files_along_that_they_added(project, owner, editor):
     kept = add_read(project, owner, "terms.md", OTHER)
     forget(project, ForgetScope(user=editor.pk), owner)
     assert File.objects.get() == kept
+
+
+def test_a_user_takes_the_versions_along_that_they_added_to_files_of_others(project, owner, editor):
+    document = add_read(project, owner)
+    later = timezone.now() + timedelta(hours=1)
+    cycle.run(later, project)
+    add_read(project, editor, text=OTHER)
+    cycle.run(later, project)
+    entry = project.entries.get(file__document=document)
+    assert "Invoices" in entry.summary
+    [passage] = FilePassage.objects.filter(revision__added_by=editor)
+    receipt = forget(project, ForgetScope(user=editor.pk), owner)
+    assert receipt.removed["files"] == 1 and receipt.removed["chunks"] > 0
+    assert not FilePassage.objects.filter(pk=passage.pk).exists()
+    assert [revision.added_by for revision in document.revisions.all()] == [owner]
+    entry.refresh_from_db()
+    assert entry.withheld and not entry.summary
+    processing.catch_up(60)
+    cycle.run(later, project)
+    entry.refresh_from_db()
+    assert not entry.withheld and "Invoices" not in entry.summary
+    kept = document.revisions.get()
+    assert set(Chunk.objects.filter(source_type=SourceType.FILE).values_list("source")) == {
+        (kept.pk,)
+    }
 
 
 def test_a_chat_with_only_the_words_of_a_user_keeps_the_files_of_others(project, owner, editor):

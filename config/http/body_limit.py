@@ -17,7 +17,13 @@ from django.utils.translation import gettext_lazy as _
 
 from config.http.error_pages import error_body, too_large_message, wants_json
 from projects.core.database import in_thread
-from projects.core.errors import DomainError, LimitError, NotAllowedError, UnavailableError
+from projects.core.errors import (
+    DomainError,
+    InvalidInputError,
+    LimitError,
+    NotAllowedError,
+    UnavailableError,
+)
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -51,9 +57,18 @@ class NotSignedInError(NotAllowedError):
     default_message = _("You are not signed in. Sign in, or send a valid token.")
 
 
+class CompressedBodyError(InvalidInputError):
+    """The body of a request is compressed."""
+
+    status = 415
+    default_code = "unsupported_media_type"
+    default_message = _("Compressed requests are not supported.")
+
+
 class BodyLimitMiddleware:
-    """ASGI middleware that calls `refuse` if the body is larger than the route accepts, if a large
-    form is not from a user, or if the process already receives MAX_LARGE_FORMS large forms.
+    """ASGI middleware that calls `refuse` if the body is compressed or larger than the route
+    accepts, if a large form is not from a user, or if the process already receives MAX_LARGE_FORMS
+    large forms.
 
     If Content-Length is too large, the request is refused at once. A body without a length is cut
     off at the limit. The rest is read and discarded, so that the client can still read the
@@ -69,8 +84,12 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        headers = dict(scope["headers"])
+        if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            await self.refuse(scope, receive, send, CompressedBodyError())
+            return
         limit = max_body_bytes(scope)
-        size = int(dict(scope["headers"]).get(b"content-length", limit))
+        size = int(headers.get(b"content-length", limit))
         if size > limit:
             await self.refuse(scope, receive, send, _too_large(limit))
             return

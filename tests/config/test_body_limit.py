@@ -1,5 +1,6 @@
 """How large a request may be, at a real server: refused by its header, or cut off as it grows."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -119,6 +120,13 @@ def test_a_body_in_chunks_is_read(web):
     question = {"model": "chunks", "messages": [{"role": "user", "content": "Hello"}]}
     answer = ask(web, "/v1/chat/completions", JSON | token, iter([json.dumps(question).encode()]))
     assert json.loads(answer.read())["choices"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/chat/completions"])
+def test_a_compressed_body_is_refused(web, path):
+    headers = JSON | {"Authorization": f"Bearer {web.token}", "Content-Encoding": "gzip"}
+    answer = ask(web, path, headers, gzip.compress(b'{"name": "Packed"}'))
+    assert answer.status == 415 and b"Compressed requests" in answer.read()
 
 
 def test_a_small_body_passes(web):

@@ -13,7 +13,13 @@ from memory.facts.permissions import facts_for
 from memory.layers.injection_detection import reads_like_instructions
 from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
 from memory.models.activity import record_activity
-from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS, topic_key
+from memory.models.facts import (
+    MAX_OBJECT_CHARS,
+    MAX_PREDICATE_CHARS,
+    MAX_SUBJECT_CHARS,
+    FactQuerySet,
+    topic_key,
+)
 from projects.core.database import fetch
 from projects.core.errors import InvalidInputError
 from projects.core.text import storable
@@ -90,10 +96,8 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     review_reason = _review_reason(member, statement)
     with transaction.atomic():
         lock_topics(project, [statement.topic])
-        fact = find_same_fact(project, statement)
-        if fact is not None and not facts_for(member).filter(pk=fact.pk).exists():
-            # A proposed fact of another member's private chat does not exist for this member.
-            fact = None
+        # A proposed fact of another member's private chat does not exist for this member.
+        fact = find_same_fact(facts_for(member), statement)
         is_new = fact is None
         if fact is None:
             author = member.user.get_username()
@@ -182,17 +186,15 @@ def insert_fact(
     return fact
 
 
-def find_same_fact(
-    project: Project, statement: Statement, message: UUID | None = None
-) -> Fact | None:
-    """Return the fact that equals `statement`, locked. The caller must have locked its topic.
+def find_same_fact(known: FactQuerySet, statement: Statement) -> Fact | None:
+    """Return the fact among `known`, facts of one project, that equals `statement`, locked. The
+    caller must have locked its topic.
 
     Two facts are equal if they have the same object, no other fact of the topic begins between
     their start times, and the known fact has not ended when the other begins. A hidden fact can
-    also be returned. If somebody corrected a fact that `message` states, the content before the
-    correction is compared too.
+    also be returned.
     """
-    rows = Fact.objects.current().filter(project=project, topic=statement.topic)
+    rows = known.current().filter(topic=statement.topic)
     facts = list(rows.select_for_update(of=("self",)).order_by("pk"))
     same = [fact for fact in facts if fact.has_object(statement.object)]
     others = [fact for fact in facts if fact not in same and fact.state != FactStatus.HIDDEN]
@@ -201,10 +203,10 @@ def find_same_fact(
         has_ended = fact.valid_until is not None and fact.valid_until <= last
         if not has_ended and not any(first < other.valid_from <= last for other in others):
             return fact
-    return _find_corrected(project, statement, message) if message else None
+    return None
 
 
-def _find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
+def find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
     """Return the current version of a fact from `message` that once had this `statement`."""
     facts = FactSource.objects.filter(project=project, message=message).values("fact")
     earlier = Fact.objects.filter(project=project, topic=statement.topic, earlier_of__in=facts)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from chat.models import Message
 from memory.facts.create import (
     Statement,
+    find_corrected,
     find_same_fact,
     insert_fact,
     lock_topics,
@@ -172,7 +173,10 @@ def record_extracted(
 
 def _find_or_insert(entry: Entry, extracted: ExtractedFact, now: datetime) -> tuple[Fact, bool]:
     statement = extracted.statement
-    fact = find_same_fact(entry.project, statement, extracted.message.pk)
+    known = Fact.objects.filter(project=entry.project_id)
+    fact = find_same_fact(known, statement) or find_corrected(
+        entry.project, statement, extracted.message.pk
+    )
     if reads_as_instruction(statement):
         review_reason: str = ReviewReason.INSTRUCTIONS
     else:

@@ -326,12 +326,14 @@ def test_a_proposed_fact_of_a_private_chat_is_not_there_for_others(api, editor, 
     )
     statement = {name: getattr(extracted, name) for name in ("subject", "predicate", "object")}
     guess = statement | {
-        "valid_from": "2026-03-02T00:00:00Z",
+        "valid_from": extracted.valid_from.isoformat(),
         "valid_until": "2026-09-01T00:00:00Z",
     }
     answer = api(editor).post(URL, guess, format="json")
     assert answer.status_code == 201
     assert answer.json()["id"] != str(extracted.pk)
+    repeated = api(editor).post(URL, guess, format="json")
+    assert (repeated.status_code, repeated.json()["id"]) == (200, answer.json()["id"])
     # Its creator, who sees it, confirms it.
     answer = api(owner).post(URL, statement | {"valid_from": "2026-03-01T10:00:00Z"}, format="json")
     assert answer.status_code == 200

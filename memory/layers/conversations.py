@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from uuid import UUID
 
 from django.db import transaction
@@ -17,6 +18,7 @@ from memory.layers.coverage import (
     CONTRIBUTING,
     MessageRange,
     contributes,
+    fingerprints,
     new_entry,
     read_range,
     recount,
@@ -369,12 +371,14 @@ def propose_imported(session: Session, messages: list[Message], source: str) -> 
     if before.exists() or not all(map(contributes, messages)):
         return
     now = timezone.now()
-    for message in messages:
-        covered = read_range(session, begin - 1, message.seq)
+    ends = [message.seq for message in messages]
+    ranges = list(pairwise([begin - 1, *ends]))
+    hashes = fingerprints(session, [(after + 1, last) for after, last in ranges])
+    for message, (after, last), sources_hash in zip(messages, ranges, hashes, strict=True):
+        covered = MessageRange(after + 1, last, [message], sources_hash)
         day = timezone.localdate(message.created_at, session.project.zone)
         found = [replace(line, sources=(message.pk,)) for line in from_text(message.text, day)]
         entry = new_entry(session, covered, found, source, now)
         entry.state, entry.waits_because = EntryStatus.PROPOSED, ReviewReason.IMPORTED
         entry.save(force_insert=True)
-        begin = message.seq + 1
-    recount(session, beyond=begin - 1, through=begin - 1)
+    recount(session, beyond=ends[-1], through=ends[-1])

@@ -5,6 +5,7 @@ ranges, there is no message to summarise.
 """
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -112,6 +113,18 @@ def fingerprint(messages: Iterable[Message], on_path: Container[UUID]) -> str:
         state = f"{message.pk} {message.version} {message.status} {message.pk in on_path};"
         digest.update(state.encode())
     return digest.hexdigest()
+
+
+def fingerprints(session: Session, ranges: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the fingerprints of finished messages from the first to the last seq of each range."""
+    rows = session.messages.filter(project=session.project_id)
+    nodes = list(rows.only("session", "parent", "seq", "version", "status").order_by("seq"))
+    on_path = {node.pk for node in path_to(nodes, session.head_id)}
+    seqs = [node.seq for node in nodes]
+    return [
+        fingerprint(nodes[bisect_left(seqs, first) : bisect_right(seqs, last)], on_path)
+        for first, last in ranges
+    ]
 
 
 def without_sources(entries: QuerySet[Entry]) -> QuerySet[Entry]:

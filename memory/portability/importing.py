@@ -17,14 +17,13 @@ from django.db.models import CharField, Exists, F, Model, OuterRef
 from django.db.models.functions import Cast
 
 from chat.attachments import images
-from chat.conversations.branches import path_to
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, SavedPrompt, Session
 from memory.forgetting.scope import TombstoneScope
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.bank import item_tokens
-from memory.layers.coverage import fingerprint, without_sources
+from memory.layers.coverage import fingerprints, without_sources
 from memory.layers.periods import Granularity
 from memory.models import (
     Block,
@@ -264,14 +263,11 @@ def adapt_entries(project: Project) -> None:
     current.exclude(file=None).update(sources_hash=Cast("file_id", CharField()))
     changed = []
     for session in Session.objects.filter(project=project, cursor__summarised_through__gt=0):
-        nodes = session.messages.filter(project=project).order_by("seq")
-        messages = list(nodes.only("session", "parent", "seq", "version", "status"))
-        on_path = {message.pk for message in path_to(messages, session.head_id)}
-        for entry in current.filter(session=session, file=None):
-            assert entry.first_seq is not None and entry.last_seq is not None
-            covered = (row for row in messages if entry.first_seq <= row.seq <= entry.last_seq)
-            entry.sources_hash = fingerprint(covered, on_path)
-            changed.append(entry)
+        covering = list(current.filter(session=session, file=None))
+        ranges = [(entry.first_seq or 0, entry.last_seq or 0) for entry in covering]
+        for entry, digest in zip(covering, fingerprints(session, ranges), strict=True):
+            entry.sources_hash = digest
+        changed += covering
     Entry.objects.bulk_update(changed, ["sources_hash"], batch_size=BATCH_SIZE)
 
 

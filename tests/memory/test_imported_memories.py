@@ -1,9 +1,12 @@
 """Memories from another program are proposed, accepted, and never summarised again."""
 
 import json
+import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.edits import delete
 from chat.conversations.messages import post_message
@@ -79,6 +82,15 @@ def test_a_deletion_that_is_undone_keeps_each_text(bring, project, owner):
         ("- A baker in Bern.", EntryStatus.LIVE),
         ("- Rye only.", EntryStatus.PROPOSED),
     ]
+
+
+def test_the_messages_of_many_memories_are_read_once(bring):
+    with CaptureQueriesContext(connection) as queries:
+        bring(*(f"Olive bakes bread number {number}." for number in range(30)))
+    assert len(entries()) == 30
+    wanted = re.compile('SELECT .*"status".* FROM "chat_message"')
+    read = [query for query in queries if wanted.match(query["sql"] or "")]
+    assert len(read) < 10
 
 
 def test_an_owner_approves_one_and_it_stands_in_the_bank(bring, project, owner, client):

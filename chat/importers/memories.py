@@ -30,7 +30,9 @@ def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSessi
         ImportedMessage(key, Role.ASSISTANT, part, now, speaker=program)
         for key, part in parts.items()
     ]
-    return ImportedSession(f"memories:{owner.pk}", f"Memories from {program}", messages)
+    # The title is not made from the messages, so it stays if one of them is deleted.
+    title = f"Memories from {program}"
+    return ImportedSession(f"memories:{owner.pk}", title, messages, title_by_hand=True)
 
 
 def split_text(text: str) -> list[str]:

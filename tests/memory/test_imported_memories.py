@@ -84,6 +84,12 @@ def test_a_deletion_that_is_undone_keeps_each_text(bring, project, owner):
     ]
 
 
+def test_the_chat_keeps_its_title_if_a_memory_is_deleted(bring):
+    bring("Rye only.", "Olive runs a bakery.")
+    delete(memories().messages.order_by("seq")[0])
+    assert memories().title == "Memories from Claude"
+
+
 def test_the_messages_of_many_memories_are_read_once(bring):
     with CaptureQueriesContext(connection) as queries:
         bring(*(f"Olive bakes bread number {number}." for number in range(30)))

@@ -14,7 +14,16 @@ from django.utils.translation import gettext as _
 
 from chat.models import Attachment, Import, Message, Reaction, SavedPrompt, Session, Visibility
 from memory.layers.lines import Line
-from memory.models import Block, Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
+from memory.models import (
+    Block,
+    Entry,
+    EntryRevision,
+    Fact,
+    File,
+    FileRevision,
+    Tombstone,
+    TombstoneKind,
+)
 from memory.models.facts import FactQuerySet
 from memory.permissions import is_moderator
 from projects.core.errors import InvalidInputError
@@ -258,17 +267,22 @@ class ForgetScope:
         return ""
 
 
-# The columns that name the users of whom a project contains something.
-USER_COLUMNS: tuple[tuple[type[Any], str], ...] = (
-    (Membership, "user"),
-    (Message, "author"),
-    (FileRevision, "added_by"),
-    (Block, "user"),
-    (Block, "written_by"),
-    (Fact, "user"),
-    (SavedPrompt, "user"),
-    (Reaction, "user"),
-    (Attachment, "uploaded_by"),
+# The columns that name the users of whom a project contains something, by their id or username.
+USER_COLUMNS: tuple[tuple[type[Any], str, str], ...] = (
+    (Membership, "user", "pk"),
+    (Message, "author", "pk"),
+    (FileRevision, "added_by", "pk"),
+    (Block, "user", "pk"),
+    (Block, "written_by", "pk"),
+    (Fact, "user", "pk"),
+    (Fact, "written_by", "username"),
+    (Entry, "written_by", "username"),
+    (EntryRevision, "written_by", "username"),
+    (SavedPrompt, "user", "pk"),
+    (SavedPrompt, "written_by", "pk"),
+    (Reaction, "user", "pk"),
+    (Attachment, "uploaded_by", "pk"),
+    (Import, "user", "pk"),
 )
 
 
@@ -278,8 +292,8 @@ def find_user(project: Project, username: str) -> Any | None:
     discovered.
     """
     known = [
-        Q(Exists(model._default_manager.filter(project=project, **{column: OuterRef("pk")})))
-        for model, column in USER_COLUMNS
+        Q(Exists(model._default_manager.filter(project=project, **{column: OuterRef(key)})))
+        for model, column, key in USER_COLUMNS
     ]
     return get_user_model().objects.filter(reduce(or_, known), username=username).first()
 

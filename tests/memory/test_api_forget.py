@@ -138,6 +138,24 @@ def test_what_a_former_member_left_can_be_forgotten(api, project, owner, editor)
     assert answer.json()["removed"]["files"] == 1
 
 
+@pytest.mark.parametrize("kind", ["fact", "entry"])
+def test_a_former_member_who_only_wrote_into_memory_can_be_forgotten(
+    api, messages, owner, editor, kind
+):
+    made = make_memories(messages[0].session, owner)
+    if kind == "fact":
+        statement = replace(facts.Statement.of(made["fact"]), object="shut")
+        facts.edit(made["fact"], statement, editor)
+    else:
+        entry_operations.edit(made["entry"], "- The vault is shut.", editor)
+    Message.objects.filter(author=editor).update(author=None)
+    Membership.objects.filter(user=editor).delete()
+    answer = api(owner).post(URL, {"user": "edgar"}, format="json")
+    assert answer.status_code == 200
+    assert not Fact.objects.filter(object="shut").exists()
+    assert not Entry.objects.filter(summary__contains="shut").exists()
+
+
 @pytest.mark.parametrize("own", ["user", "message"])
 @pytest.mark.parametrize("other", ["entry", "fact", "file"])
 def test_own_words_do_not_permit_to_forget_what_others_made(

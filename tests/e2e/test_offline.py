@@ -74,6 +74,23 @@ def test_settings_of_a_chat_are_saved_beside_an_image(offline):
     save.click()
     expect(settings).to_be_hidden()
     expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
+    expect(settings.locator(".invalid, .error")).to_have_count(0)
+
+
+def test_settings_of_a_chat_stay_when_the_session_has_ended(offline):
+    offline.context.set_offline(False)
+    offline.get_by_role("button", name="Chat settings").click()
+    settings = offline.locator("#chat-settings")
+    settings.get_by_label("Title").fill("Cutover")
+    cookies = offline.context.cookies()
+    offline.context.clear_cookies(name=re.compile("sessionid"))
+    settings.get_by_role("button", name="Save").click()
+    expect(settings.get_by_role("alert")).to_contain_text("Sign in again in another tab")
+    expect(settings.get_by_label("Title")).to_have_value("Cutover")
+    offline.context.add_cookies(cookies)
+    settings.get_by_role("button", name="Save").click()
+    expect(settings).to_be_hidden()
+    expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
 
 
 def test_the_list_of_pages_stays_open(offline):

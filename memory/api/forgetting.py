@@ -8,8 +8,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.forgetting import service
-from memory.forgetting.scope import find_user
 from memory.forgetting.service import ForgetScope
+from memory.forgetting.users import find_user
 from memory.models import ModerationReason
 from projects.core.api.json import StrictSerializer, validated
 from projects.core.errors import NotAllowedError, NotFoundError

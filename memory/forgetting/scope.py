@@ -3,21 +3,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import reduce
-from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from chat.models import Attachment, Import, Message, Reaction, SavedPrompt, Session, Visibility
+from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
 from memory.models import (
-    Block,
     Entry,
-    EntryRevision,
     Fact,
     File,
     FileRevision,
@@ -265,37 +260,6 @@ class ForgetScope:
             if not tombstones.exists():
                 return f"There is no such {name} in this project."
         return ""
-
-
-# The columns that name the users of whom a project contains something, by their id or username.
-USER_COLUMNS: tuple[tuple[type[Any], str, str], ...] = (
-    (Membership, "user", "pk"),
-    (Message, "author", "pk"),
-    (FileRevision, "added_by", "pk"),
-    (Block, "user", "pk"),
-    (Block, "written_by", "pk"),
-    (Fact, "user", "pk"),
-    (Fact, "written_by", "username"),
-    (Entry, "written_by", "username"),
-    (EntryRevision, "written_by", "username"),
-    (SavedPrompt, "user", "pk"),
-    (SavedPrompt, "written_by", "pk"),
-    (Reaction, "user", "pk"),
-    (Attachment, "uploaded_by", "pk"),
-    (Import, "user", "pk"),
-)
-
-
-def find_user(project: Project, username: str) -> Any | None:
-    """Return the user with this name if they are a member, or if the project contains something of
-    theirs. Other users are treated like names without an account, so that accounts cannot be
-    discovered.
-    """
-    known = [
-        Q(Exists(model._default_manager.filter(project=project, **{column: OuterRef(key)})))
-        for model, column, key in USER_COLUMNS
-    ]
-    return get_user_model().objects.filter(reduce(or_, known), username=username).first()
 
 
 def own_facts(member: Membership) -> FactQuerySet:

@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from memory.forgetting.scope import find_user
 from memory.forgetting.service import ForgetScope
+from memory.forgetting.users import find_user
 from memory.views.forms.entries import reason_field, sources_field
 from projects.models import Project
 

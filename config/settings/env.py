@@ -35,7 +35,7 @@ DEFAULT_DATA_DIR = user_data_path("strata", appauthor=False) if IS_PACKAGE else 
 # The minimum length of secrets that are hidden in logs. Shorter ones could be part of other words.
 MIN_SECRET_CHARS = 6
 # A name, or an IPv6 address in brackets, as in a Host header; or a pattern of Django.
-_HOST = re.compile(r"(\*|[a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]+)?")
+_HOST = re.compile(r"(\*|[a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 # Between the addresses of several servers. Celery and Django use the next one if one fails.
 _NEXT_ADDRESS = re.compile(r"[;,](?=\w+://)")
 # A % that does not begin an escape sequence.
@@ -48,10 +48,14 @@ def comma_separated(value: str) -> list[str]:
 
 
 def host_names(value: str) -> list[str]:
-    """Return host names from a comma-separated list, such as *, .example.org or [::1]:8443."""
-    hosts = comma_separated(value)
+    """Return host names from a comma-separated list, such as *, .example.org or [::1].
+
+    Ports are kept. The scheme and the slash of an address such as https://example.org/ are removed.
+    """
+    addresses = comma_separated(value.lower())
+    hosts = [address.rpartition("://")[2].removesuffix("/") for address in addresses]
     for host in hosts:
-        if not _HOST.fullmatch(host.lower()):
+        if not _HOST.fullmatch(host):
             raise ValueError(host)
     return hosts
 

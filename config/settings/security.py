@@ -61,8 +61,9 @@ class ServerVariables(Variables):
     allowed_hosts: Annotated[list[str], NoDecode, BeforeValidator(host_names)] = var(
         "STRATA_ALLOWED_HOSTS",
         [],
-        "host names without scheme, separated by commas",
-        "Further host names of the server, besides `localhost`, `127.0.0.1` and `[::1]`.",
+        "host names separated by commas",
+        "Further host names of the server, besides `localhost`, `127.0.0.1` and `[::1]`. Requests "
+        "to any port of a host are accepted.",
         example="strata.internal",
     )
     trusted_proxies: int = var(
@@ -129,8 +130,8 @@ URL = _env.url
 HTTPS = URL.startswith("https://")
 _authority = urlsplit(URL).netloc
 _hosts = [*_env.allowed_hosts, "localhost", "127.0.0.1", "[::1]"]
-# Django compares host names without their port, but origins with it.
-ALLOWED_HOSTS = [re.sub(r":[0-9]+$", "", host) for host in _hosts]
+ALLOWED_HOSTS = [re.sub(r":\d+$", "", host) for host in _hosts]
+# With the port, for a proxy that leaves it out of the Host header.
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' if host.startswith('.') else ''}{host}" for host in _hosts if "*" not in host
 ]

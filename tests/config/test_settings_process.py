@@ -124,3 +124,18 @@ def test_a_secret_that_cannot_be_stored_leaves_no_draft(tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="STRATA_DATA_DIR takes .* No space left on device"):
         generated_secret(tmp_path / "secret_key")
     assert list(tmp_path.iterdir()) == []
+
+
+HOSTS = """
+import json
+from config import settings
+print(json.dumps([settings.ALLOWED_HOSTS, settings.CSRF_TRUSTED_ORIGINS]))
+"""
+
+
+def test_an_allowed_host_with_a_port_is_accepted_with_the_origin_of_the_port(tmp_path):
+    hosts = "example.org,https://Example.org:8443/,.lan"
+    process = run_python(HOSTS, tmp_path, STRATA_ALLOWED_HOSTS=hosts, STRATA_URL="")
+    allowed, origins = json.loads(process.stdout)
+    assert allowed[:3] == ["example.org", "example.org", ".lan"]
+    assert origins[:3] == ["https://example.org", "https://example.org:8443", "https://*.lan"]

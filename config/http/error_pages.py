@@ -2,6 +2,7 @@
 
 import logging
 import re
+import sys
 from typing import Any
 
 from django.conf import settings
@@ -14,8 +15,8 @@ from django.views import defaults
 from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 
-from projects.core.database import is_deleted_meanwhile
-from projects.core.errors import DomainError, NotFoundError
+from projects.core.database import is_connection_lost, is_deleted_meanwhile
+from projects.core.errors import DatabaseUnavailableError, DomainError, NotFoundError
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Respond to a request that failed because of an error in Strata. The error is in the log."""
+    """Respond to a request that failed because of an error in Strata, or because the database is
+    not available, in a view or in any middleware. The error is in the log.
+    """
+    # Django calls this function while it handles the exception.
+    error = sys.exception()
+    if error is not None and is_connection_lost(error):
+        return domain_error(request, DatabaseUnavailableError())
     if wants_json(request.path, request.headers.get("Accept", "")):
         body = error_body(request.path, "Internal error: see Strata's log.", "server_error")
         return JsonResponse(body, status=500)
@@ -92,7 +99,8 @@ def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
     """Return the response to `error`: JSON for scripts and programs, otherwise a page."""
     status = error.status
     if wants_json(request.path, request.headers.get("Accept", "")):
-        body = error_body(request.path, str(error))
+        error_type = "server_error" if status >= 500 else "invalid_request_error"
+        body = error_body(request.path, str(error), error_type)
         return JsonResponse(body, status=status, headers=error.headers)
     template = select_template([f"{status}.html", "error.html"])
     page = template.render({"reason": str(error)}, request)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
+from django.db import DatabaseError
 from django.http import Http404
 from django.http.request import split_domain_port, validate_host
 from mcp.server.context import ServerRequestContext
@@ -41,8 +42,8 @@ from memory.api.mcp import file_tools as file_tools
 from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
 from projects.authentication import TokenAuthentication
-from projects.core.database import in_thread
-from projects.core.errors import DomainError
+from projects.core.database import in_thread, is_connection_lost
+from projects.core.errors import DatabaseUnavailableError, DomainError
 from projects.core.http.public_url import absolute_url
 from projects.permissions import membership, require_active
 from projects.rate_limits import RateLimitExceededError, count_request
@@ -74,6 +75,13 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         return
     except Http404:
         await _send_error(send, 404, "Not found.")
+        return
+    except DatabaseError as error:
+        if not is_connection_lost(error):
+            raise
+        unavailable = DatabaseUnavailableError()
+        retry_after = str(unavailable.retry_after_s).encode()
+        await _send_error(send, 503, str(unavailable), [(b"retry-after", retry_after)])
         return
     # All further log lines of the request have these fields.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
@@ -162,9 +170,11 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
         return _error_result("There is no such memory.")
     except (DomainError, PermissionDenied) as error:
         return _error_result(str(error))
-    except Exception:
+    except Exception as error:
         # Arguments are neither returned nor logged: they may hold private text.
         log.exception("mcp_tool_failed tool=%s", tool.name)
+        if is_connection_lost(error):
+            return _error_result(str(DatabaseUnavailableError()))
         return _error_result("An internal error occurred in Strata.")
 
 

@@ -56,6 +56,9 @@ def bound_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
     """Return a socket that is bound to this address. Raises `CommandError` if that is
     impossible.
     """
+    if not host:
+        # The socket would listen on all addresses.
+        raise CommandError("The address to listen on is empty; for all of IPv4, use 0.0.0.0")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol: else asyncio does not set TCP_NODELAY on its connections, and each response
     # on an open connection waits for the acknowledgement of its headers, which takes 40 ms.

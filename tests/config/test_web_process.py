@@ -148,6 +148,11 @@ def test_a_number_that_is_no_port_is_refused():
         web.bound_socket(65_536)
 
 
+def test_an_empty_address_is_refused():
+    with pytest.raises(CommandError, match="is empty"):
+        web.bound_socket(0, "")
+
+
 def test_an_address_of_another_machine_is_named():
     # From the block for documentation, RFC 5737.
     with pytest.raises(CommandError, match="^192.0.2.1 is not an address of this machine$"):

@@ -15,11 +15,17 @@ class Bucket:
         self.refuses = 0
         # Whether nothing can be read.
         self.breaks = False
+        # The status and error code of every response, if the bucket is not available.
+        self.outage: tuple[int, str] | None = None
 
     def __call__(self, request: Received) -> Reply:
         self.headers.append(request.headers)
         if not request.headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
             return Reply(403)
+        if self.outage is not None:
+            status, code = self.outage
+            body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>"
+            return Reply(status, body=body.encode())
         key = urlsplit(request.path).path
         if request.method == "PUT":
             self.objects[key] = request.body

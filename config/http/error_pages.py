@@ -15,8 +15,9 @@ from django.views import defaults
 from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt
 
-from projects.core.database import is_connection_lost, is_deleted_meanwhile
-from projects.core.errors import DatabaseUnavailableError, DomainError, NotFoundError
+from projects.core.database import is_deleted_meanwhile
+from projects.core.errors import DomainError, NotFoundError
+from projects.core.outages import as_outage
 
 log = logging.getLogger(__name__)
 
@@ -69,13 +70,12 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Respond to a request that failed because of an error in Strata, or because the database is
-    not available, in a view or in any middleware. The error is in the log.
+    """Respond to a request that failed because of an error in Strata, or because the database or
+    the bucket is not available, in a view or in any middleware. The error is in the log.
     """
     # Django calls this function while it handles the exception.
-    error = sys.exception()
-    if error is not None and is_connection_lost(error):
-        return domain_error(request, DatabaseUnavailableError())
+    if outage := as_outage(sys.exception()):
+        return domain_error(request, outage)
     if wants_json(request.path, request.headers.get("Accept", "")):
         body = error_body(request.path, "Internal error: see Strata's log.", "server_error")
         return JsonResponse(body, status=500)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 from uuid import UUID, uuid4
 from weakref import WeakSet
 
-import psycopg
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
@@ -202,20 +201,6 @@ def is_deleted_meanwhile(error: BaseException) -> bool:
         getattr(error.__cause__, "sqlstate", "") if isinstance(error, IntegrityError) else ""
     )
     return isinstance(error, ObjectDoesNotExist) or violation == FOREIGN_KEY_VIOLATION
-
-
-def is_connection_lost(error: BaseException) -> bool:
-    """Return whether a request failed because the database refused or closed its connection, for
-    example during a restart. Entry points respond 503.
-    """
-    cause = error.__cause__
-    if not isinstance(cause, psycopg.OperationalError):
-        return False
-    # PostgreSQL and PgBouncer close the connection after a fatal error.
-    if cause.sqlstate is not None:
-        return cause.diag.severity_nonlocalized in ("FATAL", "PANIC")
-    # An error of the driver. It could not send a statement if its parameters are too many.
-    return not str(cause).startswith("sending ")
 
 
 def is_lock_conflict(error: OperationalError) -> bool:

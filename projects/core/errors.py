@@ -95,12 +95,3 @@ class UnavailableError(DomainError):
     status = 503
     default_code = "unavailable"
     default_message: ClassVar[StrOrPromise] = _("This is not available right now. Try again later.")
-
-
-class DatabaseUnavailableError(UnavailableError):
-    """The database refuses connections or has closed one, for example while it restarts."""
-
-    default_message: ClassVar[StrOrPromise] = _(
-        "The database is not available right now. Try again in a moment."
-    )
-    retry_after_s = 5

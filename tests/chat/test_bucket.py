@@ -94,3 +94,30 @@ def test_a_file_comes_back_whole(bucket):
     name = default_storage.save("large", io.BytesIO(data))  # type: ignore[arg-type]
     with default_storage.open(name) as file:
         assert file.read() == data
+
+
+@pytest.mark.parametrize(
+    "outage", [(403, "AccessDenied"), (404, "NoSuchBucket"), (500, "InternalError")]
+)
+def test_an_upload_without_the_bucket_is_503_and_stores_nothing(
+    bucket, outage, api, owner, session
+):
+    bucket.outage = outage
+    client = api(owner)
+    client.raise_request_exception = False
+    upload = {"file": SimpleUploadedFile("plan.png", picture())}
+    url = f"/api/v1/sessions/{session.pk}/attachments/"
+    answer = client.post(url, upload, format="multipart")
+    message = "The file storage is not available right now. Try again later."
+    assert (answer.status_code, answer.json()) == (503, {"detail": message})
+    assert answer["Retry-After"] == "30"
+    assert not Attachment.objects.exists()
+
+
+def test_an_image_is_503_while_the_bucket_refuses_its_key(image, bucket, api, owner):
+    bucket.outage = 403, "InvalidAccessKeyId"
+    client = api(owner)
+    client.raise_request_exception = False
+    assert client.get(f"/api/v1/attachments/{image}/").status_code == 503
+    bucket.outage = None
+    assert client.get(f"/api/v1/attachments/{image}/").status_code == 200

@@ -6,6 +6,7 @@ import logging
 import psycopg
 import pytest
 import structlog
+from django.core.files.storage import default_storage
 from django.db import IntegrityError, connection
 from django.utils.module_loading import import_string
 
@@ -104,6 +105,14 @@ def test_the_message_of_a_library_is_left_out_and_its_place_is_logged(line):
 def test_the_description_of_an_error_has_no_values(error, expected):
     assert expected in describe_error(error)
     assert "canary" not in describe_error(error) + format_traceback(error)
+
+
+def test_errors_of_the_bucket_are_logged_with_their_code(bucket):
+    bucket.outage = 403, "AccessDenied"
+    with pytest.raises(Exception, match="Forbidden") as caught:
+        default_storage.open("canary")
+    description = describe_error(caught.value)
+    assert description == "botocore.exceptions.ClientError: HeadObject 403"
 
 
 @pytest.mark.django_db

@@ -9,7 +9,8 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from config.asgi import application
-from projects.core.database import fetch, is_connection_lost
+from projects.core.database import fetch
+from projects.core.outages import DatabaseUnavailableError, as_outage
 from projects.models import Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,7 +102,7 @@ def test_a_tool_that_loses_the_database_reports_it(owner, project, monkeypatch):
 def test_a_refused_connection_is_lost():
     with pytest.raises(OperationalError) as caught, connection.wrap_database_errors:
         psycopg.connect(host="127.0.0.1", port=1)
-    assert is_connection_lost(caught.value)
+    assert isinstance(as_outage(caught.value), DatabaseUnavailableError)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_refused_connection_is_lost():
 def test_a_failed_statement_is_no_lost_connection(statement):
     with pytest.raises(DatabaseError) as caught, transaction.atomic():
         fetch(statement)
-    assert not is_connection_lost(caught.value)
+    assert as_outage(caught.value) is None
 
 
 def test_too_many_parameters_are_no_lost_connection():
@@ -119,4 +120,4 @@ def test_too_many_parameters_are_no_lost_connection():
     with pytest.raises(OperationalError) as caught, connection.wrap_database_errors:
         connection.ensure_connection()
         connection.connection.cursor().execute(statement, [1] * 70_000)
-    assert not is_connection_lost(caught.value)
+    assert as_outage(caught.value) is None

@@ -79,6 +79,9 @@ def _safe_details(error: BaseException) -> Iterator[str]:
     elif isinstance(cause, psycopg.Error):
         names = (cause.sqlstate, cause.diag.table_name, cause.diag.constraint_name)
         yield " ".join(name for name in names if name)
+    if "botocore.exceptions.ClientError" in paths:
+        bucket_error: Any = error
+        yield f"{bucket_error.operation_name} {bucket_error.response['Error'].get('Code', '')}"
     for attribute in NUMERIC_ATTRIBUTES:
         value = getattr(error, attribute, None)
         if isinstance(value, int):

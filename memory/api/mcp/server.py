@@ -42,9 +42,10 @@ from memory.api.mcp import file_tools as file_tools
 from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
 from projects.authentication import TokenAuthentication
-from projects.core.database import in_thread, is_connection_lost
-from projects.core.errors import DatabaseUnavailableError, DomainError
+from projects.core.database import in_thread
+from projects.core.errors import DomainError
 from projects.core.http.public_url import absolute_url
+from projects.core.outages import as_outage
 from projects.permissions import membership, require_active
 from projects.rate_limits import RateLimitExceededError, count_request
 
@@ -77,11 +78,11 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         await _send_error(send, 404, "Not found.")
         return
     except DatabaseError as error:
-        if not is_connection_lost(error):
+        outage = as_outage(error)
+        if outage is None:
             raise
-        unavailable = DatabaseUnavailableError()
-        retry_after = str(unavailable.retry_after_s).encode()
-        await _send_error(send, 503, str(unavailable), [(b"retry-after", retry_after)])
+        retry_after = str(outage.retry_after_s).encode()
+        await _send_error(send, outage.status, str(outage), [(b"retry-after", retry_after)])
         return
     # All further log lines of the request have these fields.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
@@ -173,9 +174,8 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
     except Exception as error:
         # Arguments are neither returned nor logged: they may hold private text.
         log.exception("mcp_tool_failed tool=%s", tool.name)
-        if is_connection_lost(error):
-            return _error_result(str(DatabaseUnavailableError()))
-        return _error_result("An internal error occurred in Strata.")
+        outage = as_outage(error)
+        return _error_result(str(outage or "An internal error occurred in Strata."))
 
 
 def _run_tool(tool: MemoryTool, caller: Caller, arguments: Mapping[str, Any]) -> CallToolResult:

@@ -1,0 +1,60 @@
+"""Recognise errors of the database and of the bucket while they are not available.
+
+Entry points respond 503 in place of 500: `config.http.error_pages` for pages and REST,
+`memory.api.mcp.server` for MCP.
+"""
+
+from typing import ClassVar
+
+import psycopg
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from projects.core.errors import StrOrPromise, UnavailableError
+
+# The packages of the extra `s3` may be missing, so their errors are recognised by their modules.
+BUCKET_MODULES = ("boto3.exceptions", "botocore.exceptions")
+
+
+class DatabaseUnavailableError(UnavailableError):
+    """The database refuses connections or has closed one, for example while it restarts."""
+
+    default_message: ClassVar[StrOrPromise] = _(
+        "The database is not available right now. Try again in a moment."
+    )
+    retry_after_s = 5
+
+
+class BucketUnavailableError(UnavailableError):
+    """The bucket does not respond, or refuses a request. The log has its error code."""
+
+    default_message: ClassVar[StrOrPromise] = _(
+        "The file storage is not available right now. Try again later."
+    )
+    retry_after_s = 30
+
+
+def as_outage(error: BaseException | None) -> UnavailableError | None:
+    """Return the error for users if `error` is an outage of a service; None for other errors,
+    which are errors of Strata.
+    """
+    if error is None:
+        return None
+    if _is_connection_lost(error):
+        return DatabaseUnavailableError()
+    modules = {kind.__module__ for kind in type(error).__mro__}
+    if settings.S3_BUCKET and not modules.isdisjoint(BUCKET_MODULES):
+        return BucketUnavailableError()
+    return None
+
+
+def _is_connection_lost(error: BaseException) -> bool:
+    """Return whether the database refused or closed the connection."""
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.OperationalError):
+        return False
+    # PostgreSQL and PgBouncer close the connection after a fatal error.
+    if cause.sqlstate is not None:
+        return cause.diag.severity_nonlocalized in ("FATAL", "PANIC")
+    # An error of the driver. It cannot send a statement with too many parameters.
+    return not str(cause).startswith("sending ")

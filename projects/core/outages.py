@@ -53,8 +53,9 @@ def _is_connection_lost(error: BaseException) -> bool:
     cause = error.__cause__
     if not isinstance(cause, psycopg.OperationalError):
         return False
-    # PostgreSQL and PgBouncer close the connection after a fatal error.
+    # PostgreSQL and PgBouncer close the connection after a fatal error. PgBouncer 1.18 sends only
+    # the other field, always in English.
     if cause.sqlstate is not None:
-        return cause.diag.severity_nonlocalized in ("FATAL", "PANIC")
+        return (cause.diag.severity_nonlocalized or cause.diag.severity) in ("FATAL", "PANIC")
     # An error of the driver. It cannot send a statement with too many parameters.
     return not str(cause).startswith("sending ")

@@ -1,7 +1,10 @@
 """Responses while the database refuses connections or closes them, as during its restart."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Iterator
+from threading import Thread
 
 import httpx2
 import psycopg
@@ -102,6 +105,31 @@ def test_a_tool_that_loses_the_database_reports_it(owner, project, monkeypatch):
 def test_a_refused_connection_is_lost():
     with pytest.raises(OperationalError) as caught, connection.wrap_database_errors:
         psycopg.connect(host="127.0.0.1", port=1)
+    assert isinstance(as_outage(caught.value), DatabaseUnavailableError)
+
+
+def answer_as_pgbouncer(listener: socket.socket) -> None:
+    """Accept a client, and close its connection at the first query, as PgBouncer 1.18 does while
+    it cannot reach the server.
+    """
+    client, _ = listener.accept()
+    with client:
+        client.recv(8192)
+        client.sendall(b"R" + struct.pack("!ii", 8, 0) + b"Z" + struct.pack("!i", 5) + b"I")
+        client.recv(8192)
+        text = b"SFATAL\0C08P01\0Mserver login has been failing (server_login_retry)\0\0"
+        client.sendall(b"E" + struct.pack("!i", 4 + len(text)) + text)
+
+
+def test_a_pooler_without_its_server_is_a_lost_connection():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        pooler = Thread(target=answer_as_pgbouncer, args=(listener,))
+        pooler.start()
+        port = listener.getsockname()[1]
+        client = psycopg.connect(host="127.0.0.1", port=port, sslmode="disable")
+        with pytest.raises(OperationalError) as caught, connection.wrap_database_errors:
+            client.execute("SELECT 1")
+        pooler.join()
     assert isinstance(as_outage(caught.value), DatabaseUnavailableError)
 
 

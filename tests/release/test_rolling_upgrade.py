@@ -284,8 +284,10 @@ def check_nothing_is_lost(api: Api, talkers: list[Talker]) -> None:
         for session, questions in talker.sessions.items():
             messages = api.messages(session)
             assert [m["content"] for m in messages if m["role"] == "user"] == questions
-            replies = [m for m in messages if m["role"] == "assistant"]
-            assert [m["status"] for m in replies] == ["complete"] * len(questions)
+            replies = [m["status"] for m in messages if m["role"] == "assistant"]
+            # Besides those that were cut off, each of which was regenerated.
+            replies = [status for status in replies if status != "interrupted"]
+            assert replies == ["complete"] * len(questions)
 
     def is_remembered() -> bool:
         return all(

@@ -33,12 +33,6 @@ def sweep_removals() -> None:
 
 
 @shared_task
-def sweep_orphans() -> None:
-    """Delete files whose row was never stored. Runs every day."""
-    file_removal.remove_orphans()
-
-
-@shared_task
 def run_import(import_id: str) -> None:
     """Run an import. Enqueue another task if the time runs out."""
     if not jobs.run_import(UUID(import_id)):

@@ -19,7 +19,6 @@ BEAT_SCHEDULE: dict[str, tuple[str, int, str]] = {
     "Closing of idle chats": ("chat.tasks.close_the_silent", 1, "hours"),
     "Removal of deleted chats": ("chat.tasks.purge_deleted", 1, "minutes"),
     "Removal of files": ("chat.tasks.sweep_removals", 1, "minutes"),
-    "Removal of files without a row": ("chat.tasks.sweep_orphans", 1, "days"),
     "Lists of models": ("chat.tasks.refresh_models", 10, "minutes"),
     "Retention of chats": ("memory.tasks.let_go", 1, "hours"),
     "Removal of expired keys and rates": ("projects.tasks.clear", 1, "hours"),

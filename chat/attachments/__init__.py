@@ -110,7 +110,7 @@ def check_uploads(session: Session, ids: Collection[UUID], user, new_images: int
     """Raise the errors of `claim_uploads` for `ids` and `new_images` further images.
 
     Call this before the further images are stored. If the transaction is rolled back later, their
-    files stay without a row for a day.
+    files stay without a row, and nothing removes them.
     """
     unique_ids = set(ids)
     uploads = _named_uploads(session.pk, unique_ids, user, new_images)

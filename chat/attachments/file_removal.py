@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import cache
@@ -27,7 +27,6 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import F, FileField, Model
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from chat.models import FileRemoval
 
@@ -35,10 +34,6 @@ from chat.models import FileRemoval
 FILES_LOCK_ID = 0x66696C6573
 # The maximum number of removals in one sweep.
 BATCH_SIZE = 1_000
-# The folders of stored files. Each contains a folder for each project.
-FOLDERS = ("attachments", "files", "imports")
-# Longer than any transaction that stores files, such as the import of a project.
-ORPHAN_AGE = timedelta(days=1)
 FIRST_WAIT, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)
 
 log = logging.getLogger(__name__)
@@ -75,51 +70,6 @@ def retry_due_removals() -> None:
     for removal in due[:BATCH_SIZE]:
         if not _try_removal(removal):
             break
-
-
-def remove_orphans() -> int:
-    """Remove the files without a row that were written more than ORPHAN_AGE ago. Return how many.
-
-    A file is written before its row is committed. It stays if the process is killed between the
-    two, or if a transaction around both is rolled back.
-    """
-    count = 0
-    for folder in FOLDERS:
-        for project_id in _listed(folder)[0]:
-            with suppress(ValueError):
-                count += _remove_orphans_of(UUID(project_id), f"{folder}/{project_id}")
-    if count:
-        log.warning("orphaned_files_removed count=%s", count)
-    return count
-
-
-def _remove_orphans_of(project_id: UUID, folder: str) -> int:
-    known = set(FileRemoval.objects.filter(project_id=project_id).values_list("path", flat=True))
-    for model in models_with_files():
-        rows = model._default_manager.filter(project=project_id, file__startswith=f"{folder}/")
-        known.update(rows.values_list("file", flat=True))
-    paths = [f"{folder}/{name}" for name in _listed(folder)[1]]
-    # An imported project has the ids of its export, so ids do not show the age of a file.
-    orphans = [path for path in paths if path not in known and _is_old(path)]
-    for path in orphans:
-        schedule_removal(project_id, path)
-    return len(orphans)
-
-
-def _listed(folder: str) -> tuple[list[str], list[str]]:
-    """Return the names of the folders and of the files in `folder`."""
-    try:
-        return default_storage.listdir(folder)
-    except FileNotFoundError:
-        return [], []
-
-
-def _is_old(path: str) -> bool:
-    try:
-        return default_storage.get_modified_time(path) < timezone.now() - ORPHAN_AGE
-    except FileNotFoundError:
-        # Its row was deleted meanwhile.
-        return False
 
 
 def _remove_now(removal: FileRemoval) -> None:

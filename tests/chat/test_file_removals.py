@@ -1,13 +1,9 @@
 """A file whose row is gone goes too: what keeps it may be away for a while, and is asked again."""
 
-import os
-import time
-from contextlib import suppress
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
@@ -16,7 +12,7 @@ from django.urls import reverse
 from django_celery_beat.models import PeriodicTask
 
 from chat import attachments, tasks
-from chat.attachments import file_removal, images
+from chat.attachments import file_removal
 from chat.conversations.messages import post_message
 from chat.models import Attachment, FileRemoval, Session, Visibility
 from config.observability.metrics.collectors import pending, retrying
@@ -73,26 +69,6 @@ def send(session, owner, api):
 def long_ago() -> None:
     """As if the next try of each were due."""
     FileRemoval.objects.update(next_try_at=F("next_try_at") - timedelta(hours=2))
-
-
-def test_a_file_whose_row_was_never_stored_goes_after_a_day(send, project, session, owner, api):
-    image = send()
-    orphans = []
-    with suppress(ZeroDivisionError), transaction.atomic():
-        for _ in range(2):
-            image_file = images.reencode(picture())
-            orphan = attachments.store_image(session, owner, "plan.png", image_file)
-            orphans.append(str(orphan.file.name))
-        raise ZeroDivisionError
-    paths = [str(image.file.name), *orphans]
-    other = default_storage.save("files/readme.txt", ContentFile(b"x"))
-    two_days_ago = time.time() - 2 * 24 * 3600
-    for path in (paths[0], paths[1], other):
-        os.utime(default_storage.path(path), (two_days_ago, two_days_ago))
-    tasks.sweep_orphans()
-    assert [default_storage.exists(path) for path in paths] == [True, False, True]
-    assert default_storage.exists(other)
-    assert not FileRemoval.objects.exists()
 
 
 def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, owner):

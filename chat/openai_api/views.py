@@ -62,10 +62,7 @@ class ModelListView(OpenAIView):
 
 class ModelDetailView(OpenAIView):
     def get(self, request, name: str) -> Response:
-        project = _get_membership(request, name).project
-        if project.is_archived:
-            raise _model_not_found(name)
-        return Response(_model_data(project))
+        return Response(_model_data(_get_membership(request, name).project))
 
 
 def _model_data(project: Project) -> dict[str, Any]:
@@ -82,12 +79,8 @@ def _get_membership(request, name: str) -> Membership:
     try:
         return permissions.membership(request.user, storable(name), token=request.auth)
     except Http404 as error:
-        raise _model_not_found(name) from error
-
-
-def _model_not_found(name: str) -> NotFoundError:
-    message = f"The model `{name}` does not exist or you do not have access to it."
-    return NotFoundError(message, code="model_not_found", field="model")
+        message = f"The model `{name}` does not exist or you do not have access to it."
+        raise NotFoundError(message, code="model_not_found", field="model") from error
 
 
 def _get_writable_project(request, name: str) -> Project:

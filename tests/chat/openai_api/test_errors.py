@@ -54,17 +54,6 @@ def test_an_unknown_model_has_no_page(strata, name):
     assert (status, answer_body["error"]["code"]) == (404, "model_not_found")
 
 
-def test_an_archived_project_is_no_model(strata, slug, say):
-    strata.rest("PATCH", f"projects/{slug}/", {"archived": True})
-    client = strata.client()
-    assert slug not in {model.id for model in client.models.list()}
-    with pytest.raises(openai.NotFoundError):
-        client.models.retrieve(slug)
-    with pytest.raises(openai.ConflictError) as refused:
-        say("Hello")
-    assert refused.value.code == "project_archived"
-
-
 def test_a_stranger_gets_the_same_error_as_for_an_unknown_model(strata, slug):
     token = strata.manage("create_token", "stan", "--create")
     client = strata.client(token)

@@ -75,8 +75,8 @@ def test_a_model_is_tried_without_a_connection(project, scripted, monkeypatch):
 
 
 def test_a_query_is_embedded_elsewhere_without_a_connection(project, monkeypatch):
-    host = Host(EmbedderError("It does not answer."))
-    monkeypatch.setattr(RemoteEmbedder, "_embed", host)
+    host = Host(ProviderError("It does not answer.", status=503))
+    monkeypatch.setattr(RemoteEmbedder, "_request", host)
     with pytest.raises(EmbedderError):
         RemoteEmbedder("openai:small", 3).embed_query("When is the cutover?")
     assert host.held == [False]

@@ -90,9 +90,9 @@ def test_a_turn_that_ends_a_stream_is_in_the_language_of_who_asked(rf, chat, own
 
 def test_unnamed_objects_are_named_in_the_readers_language(reads, project, owner):
     unnamed = Session.objects.create(project=project, creator=owner)
-    assert "<h1 data-chat-title>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
+    assert "data-chat-title>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
     titled = Session.objects.create(project=project, creator=owner, title="Settings")
-    assert "<h1 data-chat-title>Settings</h1>" in reads("session", titled.pk)
+    assert "data-chat-title>Settings</h1>" in reads("session", titled.pk)
 
 
 def test_a_day_field_holds_what_browsers_take(reads, project, owner):

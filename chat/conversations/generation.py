@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
 from chat.conversations import admission
-from chat.conversations.lookups import Answer, LookupLoop, LookupsChanged
+from chat.conversations.lookups import TRUNCATED, Answer, LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
 from chat.models import Call, CallKind, Message, Session, Status
 from chat.models.messages import UNFINISHED
@@ -39,7 +39,6 @@ FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
 FLUSH_INTERVAL_S = 1.0
 SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
-TRUNCATED = _("The reply reached its maximum length.")
 FILTERED = _("The provider blocked the rest of the reply.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
 MAX_ERROR_CHARS = 500

@@ -37,7 +37,7 @@ LIMIT_REACHED = (
 )
 NO_ROOM = "There is no room for more results. Answer now with what you have."
 NO_TIME = "There is no time for more calls. Answer now with what you have."
-TOO_LONG = _("The reply is too long. Its beginning was stored.")
+TRUNCATED = _("The reply reached its maximum length.")
 ONLY_CALLS = _("The model reached the limit of tool calls without an answer.")
 
 
@@ -102,7 +102,7 @@ class LookupLoop:
                         continue
                     chars += len(event.text)
                     if chars > MAX_MESSAGE_CHARS:
-                        raise ProviderError(TOO_LONG)
+                        raise ProviderError(TRUNCATED)
                     if has_text and not pieces:
                         yield Delta("\n\n")
                     pieces.append(event.text)

@@ -43,6 +43,7 @@ def create_backup(
         try:
             _write(snapshot, writer, manifest)
         except BaseException:
+            # Also after Ctrl-C.
             writer.discard()
             raise
         for name in snapshot.missing:

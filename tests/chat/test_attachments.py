@@ -27,7 +27,7 @@ from chat.attachments import (
     store_image,
     upload_image,
 )
-from chat.conversations import generation
+from chat.conversations import generation, lookups
 from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Attachment, Message, Reaction, Role, Session, Visibility
 from chat.prompt import builder
@@ -262,7 +262,7 @@ def test_the_reader_sees_which_images_the_model_did_not_get(
     page = f"/projects/billing/chats/{session.pk}/"
     assert text in client.get(page).content.decode()
     both = reply_error([upload(), upload()])
-    assert both == f"{text} {generation.TRUNCATED}"
+    assert both == f"{text} {lookups.TRUNCATED}"
     assert both in client.get(page).content.decode()
 
 

@@ -102,3 +102,17 @@ def test_settings_that_are_edited_stay_when_others_are_saved(page, server):
     with page.expect_navigation():
         page.get_by_role("button", name="Save").click()
     assert server.api("GET", f"projects/{slug}/")["instructions"] == "Answer in one sentence."
+
+
+def test_a_prompt_that_is_written_stays_when_another_is_deleted(page, server):
+    slug = created(server)["slug"]
+    server.api("POST", f"projects/{slug}/prompts/", {"name": "report", "text": "Write it."})
+    page.goto(f"/projects/{slug}/prompts/")
+    name, scope = page.get_by_label("Name"), page.get_by_label("For all members").first
+    name.fill("weekly")
+    scope.check()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="report")).to_have_count(0)
+    expect(name).to_have_value("weekly")
+    expect(scope).to_be_checked()

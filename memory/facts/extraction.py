@@ -49,9 +49,14 @@ NEIGHBOURS = 1
 # far from the time of the message.
 NEARBY = timedelta(days=31)
 # Subjects that refer to the speaker; pronouns that refer to nobody without the line they come from.
-_SPEAKER = frozenset("i me my myself user speaker".split()) | {"the user", "the speaker"}
+# In the languages of the catalogues.
+_SPEAKER = frozenset(
+    "i me my myself user speaker ich mich mir selbst benutzer benutzerin nutzer nutzerin sprecher "
+    "sprecherin".split()
+) | {"the user", "the speaker", "der benutzer", "der nutzer", "der sprecher"}
 _NOBODY = frozenset(
-    "we us our you he him she her it they them this that one someone somebody everyone".split()
+    "we us our you he him she her it they them this that one someone somebody everyone "
+    "wir uns unser du dich dir er ihn ihm sie ihr ihnen es das dies diese man jemand alle".split()
 )
 
 

@@ -246,6 +246,13 @@ def test_the_words_may_stand_in_the_lines_around(project, say, scripted):
     assert source.message.text == "The platform team."
 
 
+def test_a_german_pronoun_is_no_subject(project, say, scripted):
+    scripted.say(answer(claim("Team Plattform", subject="Sie", predicate="gehört")))
+    say("Sie gehört dem Team Plattform.")
+    settle(project)
+    assert not Fact.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("since", "expected"),
     [
@@ -295,9 +302,12 @@ def test_the_parts_of_a_long_talk_cite_their_own_lines(project, say, scripted, s
         assert source.message.text.startswith(source.fact.subject + " ")
 
 
-def test_a_personal_fact_is_about_its_author(project, say, scripted, owner, editor):
-    scripted.say(answer(claim("tea", subject="I", predicate="prefers", personal=True)))
-    say("I prefer tea.", user=editor)
+@pytest.mark.parametrize(
+    ("subject", "text"), [("I", "I prefer tea."), ("Ich", "Ich trinke lieber tea.")]
+)
+def test_a_personal_fact_is_about_its_author(project, say, scripted, owner, editor, subject, text):
+    scripted.say(answer(claim("tea", subject=subject, predicate="prefers", personal=True)))
+    say(text, user=editor)
     settle(project)
     fact = Fact.objects.get()
     assert (fact.user, fact.subject) == (editor, "edgar")

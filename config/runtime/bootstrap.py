@@ -14,7 +14,7 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from config import beat_schedule
@@ -28,6 +28,8 @@ CONNECT_TIMEOUT_S = 30.0
 # The key of an advisory lock, "STRATA" in ASCII and a number.
 PREPARATION_LOCK = 0x5354524154410002
 LOCK_RETRY_S = 0.2
+# A setting that pgvector has since version 0.8. Searches of large projects use it.
+VECTOR_SETTING = "hnsw.iterative_scan"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
 
 Print = Callable[[str], None]
@@ -82,6 +84,11 @@ def preparation_lock(print_line: Print) -> Iterator[None]:
 
 def _prepare_database(print_line: Print, with_demo: bool) -> None:
     migrate()
+    if not _has_vector_setting():
+        raise CommandError(
+            "The PostgreSQL of DATABASE_URL has an old pgvector. Install version 0.8 or later, and"
+            " run ALTER EXTENSION vector UPDATE in this database."
+        )
     if settings.SEARCH_LANGUAGE not in (known := search_languages()):
         raise CommandError(
             f"STRATA_SEARCH_LANGUAGE must be one of PostgreSQL's text search configurations: "
@@ -92,6 +99,15 @@ def _prepare_database(print_line: Print, with_demo: bool) -> None:
     create_first_user(print_line)
     if with_demo:
         create_demo_project(print_line)
+
+
+def _has_vector_setting() -> bool:
+    # Without the transaction, a pooler could run the second query in another session, which has not
+    # loaded the library and does not know its settings.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT '[0]'::vector")
+        cursor.execute("SELECT current_setting(%s, true) IS NOT NULL", [VECTOR_SETTING])
+        return bool(cursor.fetchone()[0])
 
 
 def wait_for_database() -> None:

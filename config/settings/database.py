@@ -20,7 +20,7 @@ class DatabaseVariables(Variables):
         "",
         "postgresql://USER:PASSWORD@HOST/NAME, in a password %40 for @, %2F for /, %25 for % and "
         "so on",
-        "Any PostgreSQL ≥ 15 with pgvector.",
+        "Any PostgreSQL ≥ 15 with pgvector ≥ 0.8.",
         example="postgresql://strata@db.example.org/strata",
         shown_default="embedded PostgreSQL 18",
         secret=True,

@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from threading import Event, Thread
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import psycopg
 import pytest
@@ -83,6 +83,13 @@ def test_an_unfinished_restore_stops_a_start_without_new_migrations():
 
 
 @pytest.mark.django_db
+def test_an_old_pgvector_stops_the_start(monkeypatch):
+    monkeypatch.setattr(bootstrap, "VECTOR_SETTING", "hnsw.of_a_later_version")
+    with pytest.raises(CommandError, match="Install version 0.8 or later"):
+        call_command("prepare")
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(("proxies", "warned"), [(0, True), (1, False)])
 def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxies, warned):
     settings.HTTPS, settings.ALLAUTH_TRUSTED_PROXY_COUNT = True, proxies
@@ -96,7 +103,7 @@ def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, m
     monkeypatch.setattr(bootstrap, "migrate", lambda: None)
     monkeypatch.setattr(bootstrap, "preparation_lock", nullcontext)
     # The test needs its connection until the end.
-    monkeypatch.setattr(bootstrap, "connection", Mock())
+    monkeypatch.setattr(bootstrap, "connection", MagicMock())
     queries = list(PreparedQuery.instances)
     assert queries
     for query in queries:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
+from django.db import DatabaseError
 from django.template.loader import select_template
 from django.utils.translation import gettext_lazy as _
 
@@ -24,6 +25,7 @@ from projects.core.errors import (
     NotAllowedError,
     UnavailableError,
 )
+from projects.core.outages import as_outage
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -94,9 +96,9 @@ class BodyLimitMiddleware:
             await self.refuse(scope, receive, send, _too_large(limit))
             return
         is_large = size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        if is_large and not await in_thread(_is_signed_in, scope):
-            # Strangers could hold all places with slow uploads.
-            await self.refuse(scope, receive, send, NotSignedInError())
+        # Strangers could hold all places with slow uploads.
+        if is_large and (error := await in_thread(_sign_in_error, scope)):
+            await self.refuse(scope, receive, send, error)
             return
         if is_large and self._large_forms >= MAX_LARGE_FORMS:
             await self.refuse(scope, receive, send, TooManyUploadsError())
@@ -131,12 +133,17 @@ def max_body_bytes(scope: Scope) -> int:
     return limit
 
 
-def _is_signed_in(scope: Scope) -> bool:
-    """Return whether the session cookie or the token of a request is valid."""
+def _sign_in_error(scope: Scope) -> DomainError | None:
+    """Return an error unless the session cookie or the token of a request is valid."""
     # Imported on demand, because the modules need Django's set-up.
     from projects.authentication import is_signed_in
 
-    return is_signed_in(ASGIRequest(scope, BytesIO()))
+    try:
+        return None if is_signed_in(ASGIRequest(scope, BytesIO())) else NotSignedInError()
+    except DatabaseError as error:
+        if outage := as_outage(error):
+            return outage
+        raise
 
 
 def _too_large(limit: int) -> LimitError:

@@ -19,7 +19,9 @@ from config.http.body_limit import (
     error_application,
     max_body_bytes,
 )
+from projects.core.database import fetch
 from projects.core.models import new_id
+from projects.core.outages import DatabaseUnavailableError
 from projects.models import Token
 
 SMALL, LARGE = settings.DATA_UPLOAD_MAX_MEMORY_SIZE, settings.MAX_FORM_BYTES
@@ -135,8 +137,26 @@ def test_a_large_form_is_received_from_users_only(owner, client):
     assert len(received) == 2
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_large_form_is_503_without_the_database(monkeypatch):
+    def end_connection(*_: object) -> None:
+        fetch("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    monkeypatch.setattr(SessionStore, "load", end_connection)
+    refused = []
+
+    async def refuse(scope, receive, send, error) -> None:
+        refused.append(error)
+
+    size = (b"content-length", str(SMALL + 1).encode())
+    session = (b"cookie", f"{settings.SESSION_COOKIE_NAME}=made-up-key".encode())
+    request = scope(path_of("files"), session, size)
+    asyncio.run(BodyLimitMiddleware(None, refuse)(request, None, None))
+    assert [type(error) for error in refused] == [DatabaseUnavailableError]
+
+
 def test_few_large_forms_are_received_at_the_same_time(monkeypatch):
-    monkeypatch.setattr(body_limit, "_is_signed_in", lambda scope: True)
+    monkeypatch.setattr(body_limit, "_sign_in_error", lambda scope: None)
 
     async def check() -> None:
         end, refused = asyncio.Event(), []

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import ValidationError
@@ -117,9 +116,8 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         if not BLOCK_NAME.fullmatch(name):
             raise ValidationError({"name": ["Letters, digits, hyphens and underscores, up to 60."]})
         content = validated(BlockContentSerializer, request.data)["content"]
-        project = self.membership.project
-        is_new = not project.blocks.of(self.owner).filter(name=name).exists()
-        version = self._version(name)
+        project, version = self.membership.project, self._version(name)
+        is_new = self._find(name) is None
         block = blocks.put(project, self.owner, name, content, request.user, version)
         code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(BlockSerializer(block).data, code)
@@ -155,13 +153,16 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         """
         if requires_no_object(self.request):
             return 0
-        if requires_object(self.request):
-            block = self.membership.project.blocks.of(self.owner).filter(name=name).first()
-            if block is None:
-                raise blocks.BlockDeletedError
+        if requires_object(self.request) and self._find(name) is None:
+            raise blocks.BlockDeletedError
         return if_match_version(self.request)
 
     def _block(self, name: str) -> Block:
-        if "\0" in name:
+        block = self._find(name)
+        if block is None:
             raise Http404
-        return get_object_or_404(self.membership.project.blocks.of(self.owner), name=name)
+        return block
+
+    def _find(self, name: str) -> Block | None:
+        shelf = self.membership.project.blocks.of(self.owner)
+        return None if "\0" in name else shelf.filter(name=name).first()

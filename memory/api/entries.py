@@ -362,7 +362,7 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
             return Response(forget_data(self.membership, scope, request.user))
 
     def patch(self, request, *args, **kwargs) -> Response:
-        rows = Entry.objects.select_for_update().filter(pk=self.get_object().pk)
+        rows = self.membership.project.entries.select_for_update().filter(pk=kwargs["pk"])
         with self._precondition(lambda: list(rows)):
             return self.partial_update(request, *args, **kwargs)
 

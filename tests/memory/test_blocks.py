@@ -334,3 +334,6 @@ def test_the_admin_shows_no_text_of_others_own(admin_client, project, owner):
 def test_a_name_with_a_nul_is_not_found(api, owner, project):
     assert api(owner).get(f"{URL}%00/").status_code == 404
     assert api(owner).delete(f"{URL}%00/").status_code == 404
+    existing = {"If-Match": "*"}
+    move = api(owner).patch(f"{URL}%00/", {"position": 0}, "json", headers=existing)
+    assert move.status_code == 412

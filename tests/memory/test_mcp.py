@@ -347,6 +347,18 @@ def test_a_failure_is_reported_without_the_query(call, owner, monkeypatch, caplo
     assert "mcp_tool_failed" in caplog.text and "my secret" not in caplog.text
 
 
+def test_a_memory_that_is_deleted_at_the_same_moment_is_no_internal_error(
+    call, owner, summary, monkeypatch
+):
+    def delete_and_edit(entry: Entry, *_: object) -> None:
+        Entry.objects.filter(pk=entry.pk).delete()
+        entry.save(update_fields=["summary"])
+
+    monkeypatch.setattr("memory.moderation.entry_operations.edit", delete_and_edit)
+    changed = call(owner, "update_memory", memory_id=str(summary.pk), text="- Tides.")
+    assert changed == "It was deleted in the meantime."
+
+
 def test_others_private_talk_is_neither_found_nor_read(call, owner, editor, project):
     session = talk(project, editor, TIDE, visibility=Visibility.PRIVATE)
     message = str(session.messages.get().pk)

@@ -42,7 +42,7 @@ from memory.api.mcp import file_tools as file_tools
 from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
 from projects.authentication import TokenAuthentication
-from projects.core.database import in_thread
+from projects.core.database import in_thread, is_deleted_meanwhile
 from projects.core.errors import DomainError
 from projects.core.http.public_url import absolute_url
 from projects.core.outages import as_outage
@@ -172,6 +172,9 @@ async def call_tool(context: Context, params: CallToolRequestParams) -> CallTool
     except (DomainError, PermissionDenied) as error:
         return _error_result(str(error))
     except Exception as error:
+        if is_deleted_meanwhile(error):
+            log.warning("row_deleted_meanwhile", exc_info=error)
+            return _error_result("It was deleted in the meantime.")
         # Arguments are neither returned nor logged: they may hold private text.
         log.exception("mcp_tool_failed tool=%s", tool.name)
         outage = as_outage(error)

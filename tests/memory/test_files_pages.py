@@ -183,6 +183,15 @@ def test_a_failure_shows_the_reason_and_is_retried(browse, project, owner, edito
     assert FileRevision.objects.get().state == FileState.WAITING
 
 
+def test_an_earlier_version_is_not_retried(browse, project, owner):
+    document = add_text(project, owner)
+    add_text(project, owner, text="The harbour closes at ten.")
+    FileRevision.objects.update(state=FileState.FAILED, reason="damaged")
+    retry = reverse("file-retry", args=[project.slug, document.pk])
+    assert retry in browse(owner, "file", document.pk).content.decode()
+    assert retry not in browse(owner, "file", document.pk, version=1).content.decode()
+
+
 def test_forgetting_asks_first_and_leads_to_a_receipt(browse, project, owner):
     document = add_read(project, owner)
     asked = browse(owner, "memory-forget", file=document.pk).content.decode()

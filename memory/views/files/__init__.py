@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from django.http import HttpRequest
 
 from memory.files import access
-from memory.models import File, FileRevision, SourceType
+from memory.models import File, FileRevision, FileState, SourceType
 from memory.models.files import UNFINISHED_STATES
 from memory.recall import RecallResult, RecallScope, filter_relevant, recall
 from memory.recall.service import MAX_QUERY_CHARS
@@ -20,17 +20,15 @@ class FileRow:
 
     document: File
     version: FileRevision
-    may_change: bool
+    may_retry: bool
     may_forget: bool
 
     @classmethod
     def of(cls, member: Membership, document: File, version: FileRevision) -> "FileRow":
-        return cls(
-            document,
-            version,
-            access.may_change(member, document),
-            access.may_forget(member, document),
-        )
+        # Only the latest version is read again.
+        is_failed = version.state == FileState.FAILED and version.created_at >= document.changed_at
+        may_retry = is_failed and access.may_change(member, document)
+        return cls(document, version, may_retry, access.may_forget(member, document))
 
     @property
     def is_unfinished(self) -> bool:

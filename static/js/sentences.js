@@ -9,13 +9,15 @@ const editors = () => [...document.querySelectorAll(".knows .edit-sentence")];
 const isChanged = ({ elements: { text } }) => text.value !== text.defaultValue;
 
 async function decide(form, submitter) {
-  const options = { method: "POST", body: new FormData(form, submitter) };
+  // Without the header, the server would report an error as JSON.
+  const headers = { Accept: "text/html" };
+  const options = { method: "POST", headers, body: new FormData(form, submitter) };
   // form.action is one of the form's fields here.
   const response = await request(form.getAttribute("action"), options, form);
   if (!response) return;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (new URL(response.url).pathname !== location.pathname) {
-    showError(form, response.ok ? signedOutText() : page.querySelector("h1").textContent);
+    showError(form, response.ok ? signedOutText() : page.querySelector("h1 ~ p").textContent);
     return;
   }
   const refusal = page.querySelector("main > .notice[role=status].error")?.textContent.trim();

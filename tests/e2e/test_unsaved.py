@@ -59,6 +59,16 @@ def test_a_correction_that_came_too_late_stays_beside_the_new_version(page, proj
     expect(page.locator(".picture")).to_be_visible()
 
 
+def test_the_reason_is_shown_if_a_decision_fails(page, project, server, open_page):
+    edit(page, "Billing", "the platform team")
+    server.api("PATCH", f"projects/{project}/", {"archived": True})
+    sentence(page, "Billing").get_by_role("button", name="Save").click()
+    expect(sentence(page, "Billing").get_by_role("alert")).to_contain_text("archived")
+    expect(sentence(page, "Billing").locator("textarea")).to_have_value("the platform team")
+    # The browser reports the status of the response.
+    assert "409" in open_page.complaints.pop()
+
+
 def test_pinned_texts_that_are_edited_stay_when_another_is_saved_or_moved(page, server):
     slug = created(server)["slug"]
     for name in ("first", "second"):

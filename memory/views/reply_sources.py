@@ -102,7 +102,7 @@ def _render(
         ),
         "changes": True,
         "notice": notice,
-        "failed": status != 200,
+        "refused": request.POST if status != 200 else {},
     }
     part = "part" in request.GET
     template = "memory/_reply_sources.html" if part else "memory/reply_sources.html"

@@ -344,6 +344,17 @@ def test_a_refused_text_stays_in_its_open_form(change):
     assert html.count(" open>") == 1
 
 
+def test_a_refused_form_keeps_the_chosen_line(client, owner, two_lines, with_receipt):
+    named = {"lines": [0, 1], "of": 2}
+    reply = with_receipt(("bank", [item("conversation", two_lines) | named]))
+    client.force_login(owner)
+    url = f"/messages/{reply.pk}/sources/change/?part=drawer"
+    fields = {"source": f"entry:{two_lines.pk}", "act": "correct", "line": "1"}
+    page = compact(client.post(url, fields).content.decode())
+    assert page.count(" selected>") == 1
+    assert '<option value="1" selected>Ben pays.' in page
+
+
 def test_only_sources_of_the_reply_are_changed(change, remember):
     other = remember("- Another", granularity="day", period_key="2026-02-01")
     answer = change(act="correct", text="x", source=f"entry:{other.pk}")

@@ -38,7 +38,7 @@ class Import(IdModel, ProjectScopedModel):
     """One uploaded file, with the progress and the result of its import."""
 
     project = project_key("imports")
-    user = user_key(related_name="imports")
+    user = user_key("imports")
     name = models.CharField(_("name"), max_length=200)
     format = models.CharField(_("format"), max_length=20, default="auto")
     file = models.FileField(_("file"), upload_to=stored_at, max_length=200, blank=True)

@@ -332,7 +332,7 @@ class Reaction(IdModel, ProjectScopedModel):
 
     project = project_key()
     message = parent_key(Message, _("message"), "reactions")
-    user = user_key(related_name="reactions")
+    user = user_key("reactions")
     emoji = models.CharField(_("emoji"), max_length=32)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 

@@ -51,12 +51,10 @@ def project_key(related_name: str = "+", **options: Any) -> "models.ForeignKey[P
     return parent_key(Project, _("project"), related_name, **options)
 
 
-def user_key(
-    label: Any = _("user"), related_name: str = "+", **options: Any
-) -> "models.ForeignKey[User, User]":
+def user_key(related_name: str = "+") -> "models.ForeignKey[User, User]":
     """Return the column for the user to whom a row belongs."""
     user: Any = settings.AUTH_USER_MODEL
-    return parent_key(user, label, related_name, **options)
+    return parent_key(user, _("user"), related_name)
 
 
 def optional_user_key(

@@ -26,7 +26,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
 
 class Membership(IdModel):
     project = project_key("memberships")
-    user = user_key(related_name="memberships")
+    user = user_key("memberships")
     role = models.CharField(
         _("role"), max_length=10, choices=MemberRole.choices, default=MemberRole.EDITOR
     )

@@ -41,7 +41,7 @@ class Token(AbstractAuthToken):
     """An API token of a user. Only a digest of the token is stored."""
 
     # Fields of knox, with names that can be translated.
-    user = user_key(related_name="auth_token_set")
+    user = user_key("auth_token_set")
     created = models.DateTimeField(_("created at"), auto_now_add=True)
     expiry = models.DateTimeField(_("expires at"), null=True, blank=True)
     name = models.CharField(_("name"), max_length=120, blank=True)

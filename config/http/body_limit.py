@@ -4,7 +4,6 @@ Django writes a complete body to a temporary file before it calls a view. Theref
 enforced in ASGI.
 """
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from io import BytesIO
@@ -13,10 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
 from django.db import DatabaseError
-from django.template.loader import select_template
 from django.utils.translation import gettext_lazy as _
 
-from config.http.error_pages import error_body, too_large_message, wants_json
+from config.http.error_pages import domain_error, too_large_message
 from projects.core.database import in_thread
 from projects.core.errors import (
     DomainError,
@@ -180,17 +178,10 @@ def error_application(error: DomainError) -> Application:
     """Return an ASGI application that responds with `error` to every request."""
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        accept = dict(scope["headers"]).get(b"accept", b"").decode("latin-1")
-        if wants_json(scope["path"], accept):
-            media_type, text = "application/json", json.dumps(error_body(scope["path"], str(error)))
-        else:
-            media_type = "text/html; charset=utf-8"
-            template = select_template([f"{error.status}.html", "error.html"])
-            text = template.render({"reason": str(error)})
-        body = text.encode()
-        headers = {"Content-Type": media_type, "Content-Length": str(len(body))} | error.headers
+        response = domain_error(ASGIRequest(scope, BytesIO()), error)
+        headers = {**response.headers, "Content-Length": str(len(response.content))}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": error.status, "headers": pairs})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": response.content})
 
     return respond

@@ -27,8 +27,8 @@ def find_versions(project: Project, deletions: DeletionSet) -> None:
 def find_entries_of_versions(
     project: Project, deletions: DeletionSet
 ) -> tuple[set[UUID], set[UUID]]:
-    """Return the entries of the changed files, and those among them of which no version with text
-    remains. An earlier text of the others may be from a deleted version.
+    """Return the entries of the changed files, and those among them whose file keeps no version
+    with text. The other entries may have an earlier text from a deleted version.
     """
     entries = project.entries.filter(file__document__in=deletions.changed_files)
     remaining = FileRevision.objects.filter(

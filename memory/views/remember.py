@@ -32,7 +32,7 @@ def remember_now(request: HttpRequest, slug: str, pk) -> HttpResponse:
         summary = request_summary(chat_session)
         if not summary.reason:
             wait_for_entry(chat_session, summary.after)
-        # The page after a redirect would not know that nothing was started.
+        # After a redirect, the page could not show that nothing was started.
         if "part" in request.GET or summary.is_broker_down:
             return _render(request, chat_session, summary)
         after = "" if summary.reason else f"?after={summary.after}"

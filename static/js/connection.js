@@ -1,5 +1,5 @@
-// Requests of links and forms that stay on the page. Without a connection the page says so, and
-// keeps what the user typed.
+// Requests of links and forms that stay on the page. Without a connection, the page shows a message
+// and keeps the text of the form.
 
 const notice = document.querySelector("[data-offline]");
 

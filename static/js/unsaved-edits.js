@@ -1,5 +1,5 @@
-// On a page with several forms, sending one loads the page again. What was typed in the others is put
-// back then, as is a form of which the button does something else than save.
+// On a page with several forms, sending one form loads the page again. This script then restores the
+// unsaved edits of the other forms, and those of the sent form if its button saves nothing.
 
 const KEY = "strata-unsaved";
 const page = document.querySelector("[data-keep-edits]");

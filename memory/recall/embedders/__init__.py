@@ -44,8 +44,8 @@ def create(name: str, dimensions: int) -> Embedder:
 
 
 def query_vector(embedder: Embedder, project: UUID, payer: Payer, query: str) -> Matrix | None:
-    """Return the vector of `query`, booked on `payer`. Return None if the embedder fails, or knows
-    no word of the query: the search then uses words only.
+    """Return the vector of `query`, booked on `payer`. Return None if the embedder fails, or
+    has a vector for no word of the query: the search then uses words only.
     """
     try:
         with embeddings_of(project, payer):

@@ -184,10 +184,6 @@ class LimitView(APIView):
     def put(self, request, slug: str) -> Response:
         """Set the limit of the project."""
         project = project_for_managing(request.user, slug, request.auth)
-        limit = SpendingLimit.objects.filter(project=project).first()
-        serializer = ProjectLimitSerializer(
-            limit or SpendingLimit(project=project), data=request.data
-        )
-        serializer.is_valid(raise_exception=True)
-        serializer.save()
-        return Response(serializer.data)
+        amounts = validated(ProjectLimitSerializer, request.data)
+        limit, _ = SpendingLimit.objects.update_or_create(amounts, project=project)
+        return Response(ProjectLimitSerializer(limit).data)

@@ -14,12 +14,18 @@ from chat.conversations.messages import ask
 from chat.conversations.titles import write_title
 from chat.models import Call, ModelPrice, Session
 from chat.providers.booking import Payer
+from memory.api.costs import ProjectLimitSerializer
+from memory.views.charts.costs import LimitForm
 from projects.models import Membership, SpendingLimit
 from tests.html import compact
 from tests.scripted import Answer
 
 PAGE, API = "/projects/billing/costs/", "/api/v1/projects/billing/usage/"
 LIMITS = "/api/v1/projects/billing/limits/"
+SET_MEANWHILE = {
+    "page": "memory.views.charts.costs.LimitForm.is_valid",
+    "api": "memory.api.costs.ProjectLimitSerializer.is_valid",
+}
 
 
 def csv_rows(response) -> list[dict[str, str]]:
@@ -179,3 +185,24 @@ def test_more_calls_take_no_more_queries(client, owner, project, person, call):
         Membership.objects.create(project=project, user=user, role="editor")
         call(user=user, model=f"m{number}")
     assert queries() == before <= 14
+
+
+@pytest.mark.parametrize("surface", SET_MEANWHILE)
+def test_two_first_limits_at_the_same_moment_are_one(
+    client, api, owner, project, monkeypatch, surface
+):
+    def is_valid(form, **_) -> bool:
+        SpendingLimit.objects.create(project=project, tokens_per_day=7)
+        return original(form, **_)
+
+    original = {"page": LimitForm.is_valid, "api": ProjectLimitSerializer.is_valid}[surface]
+    monkeypatch.setattr(SET_MEANWHILE[surface], is_valid)
+    client.force_login(owner)
+    amounts = {"tokens_per_day": "5"}
+    response = (
+        client.post(PAGE, amounts)
+        if surface == "page"
+        else api(owner).put(LIMITS, amounts, format="json")
+    )
+    assert response.status_code in (200, 302)
+    assert SpendingLimit.objects.get(project=project).tokens_per_day == 5

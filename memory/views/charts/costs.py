@@ -50,7 +50,8 @@ def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
     limit = SpendingLimit.objects.filter(project=project).first()
     form = LimitForm(request.POST or None, instance=limit or SpendingLimit(project=project))
     if request.method == "POST" and form.is_valid():
-        form.save()
+        # Not `form.save`: two requests could both create the limit.
+        SpendingLimit.objects.update_or_create(form.cleaned_data, project=project)
         messages.success(request, _("Saved."))
         return redirect("costs", project.slug)
     calls = latest(Call.objects.filter(project=project), _days(request))

@@ -16,6 +16,12 @@ export async function request(url, options = {}, form = null) {
   return response;
 }
 
+/** Resolves to the reason in the response to a refused request, if it has one. */
+export async function reasonIn(response) {
+  const body = await response.json().catch(() => null);
+  return body?.detail;
+}
+
 /** Shows the reason why the form was not sent. */
 export function showError(form, text) {
   form.querySelector("[data-lost]")?.remove();

@@ -1,7 +1,7 @@
 // Sends messages, follows the streams of their replies, and at the end replaces each with the turn
 // that the server rendered.
 import { followEnd, scrollToEnd } from "./autoscroll.js";
-import { offlineText } from "./connection.js";
+import { offlineText, reasonIn } from "./connection.js";
 import { MEDIA_TYPE, events, isStream } from "./events.js";
 import { streamText } from "./streamed-text.js";
 import { addTurns, fragment, removeTurn, replaceTurn, turns } from "./turns.js";
@@ -53,11 +53,7 @@ export async function postForm(url, body, options = {}) {
 }
 
 export async function errorDetail(response) {
-  try {
-    return (await response.json()).detail ?? statusText("refused");
-  } catch {
-    return statusText("refused");
-  }
+  return (await reasonIn(response)) ?? statusText("refused");
 }
 
 /** Follows each reply on the page that has not ended. */

@@ -108,6 +108,12 @@ def test_the_receipt_of_a_reply_leads_to_its_source(wide, demo, server, say, ope
     fact.get_by_role("button", name="Save").click()
     expect(fact.get_by_role("alert")).to_have_text("No connection. Your text is still here.")
     expect(fact.get_by_label("Right version")).to_have_value("seven, on deck 3")
+    # Also if the server refuses it.
+    busy = {"detail": "The database is not available."}
+    wide.route("**/sources/change/*", lambda route: route.fulfill(status=503, json=busy), times=1)
+    fact.get_by_role("button", name="Save").click()
+    expect(fact.get_by_role("alert")).to_have_text(busy["detail"])
+    expect(fact.get_by_label("Right version")).to_have_value("seven, on deck 3")
     open_page.complaints.clear()
     changes = []
     wide.on("request", lambda one: changes.append(one.url) if one.method == "POST" else None)

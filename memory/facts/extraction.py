@@ -112,7 +112,8 @@ def _subject(claim: FactClaim, message: Message) -> str:
     name = normalize_text(claim.subject)
     if name in _SPEAKER:
         return message.speaker if message.role == "user" else ""
-    return "" if name in _NOBODY else claim.subject
+    # A name in capitals, such as MAN, is no pronoun.
+    return "" if name in _NOBODY and not claim.subject.isupper() else claim.subject
 
 
 def _valid_from(

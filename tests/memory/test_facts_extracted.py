@@ -253,6 +253,13 @@ def test_a_german_pronoun_is_no_subject(project, say, scripted):
     assert not Fact.objects.exists()
 
 
+def test_a_name_in_capitals_is_no_pronoun(project, say, scripted):
+    scripted.say(answer(claim("trucks", subject="MAN", predicate="delivers")))
+    say("MAN delivers the trucks.")
+    settle(project)
+    assert Fact.objects.get().subject == "MAN"
+
+
 @pytest.mark.parametrize(
     ("since", "expected"),
     [

@@ -12,8 +12,7 @@ from memory.views.entries import entry_detail
 from memory.views.entry_actions import entry_action
 from memory.views.files import listing, viewer
 from memory.views.forgetting import forget, forget_receipt
-from memory.views.knowledge import decide
-from memory.views.profile import about_me, export
+from memory.views.knowledge import about_me, decide, export
 from memory.views.project_list import project_list
 from memory.views.remember import remember_now
 from memory.views.reply_sources import change_source, reply_sources, reply_sources_moved

@@ -26,20 +26,10 @@ class ImportSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Import
-        fields = (
-            "id",
-            "name",
-            "format",
-            "state",
-            "progress",
-            "sessions",
-            "imported",
-            "skipped",
-            "refused",
-            "errors",
-            "created_at",
-            "finished_at",
-        )
+        fields = """
+            id name format state progress sessions imported skipped refused errors created_at
+            finished_at
+        """.split()
         read_only_fields = fields
 
 

@@ -65,29 +65,11 @@ class SessionSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Session
-        fields = (
-            "id",
-            "project",
-            "creator",
-            "kind",
-            "title",
-            "visibility",
-            "remembered",
-            "history_limit",
-            "chat_model",
-            "temperature",
-            "reasoning_effort",
-            "status",
-            "pinned",
-            "archived",
-            "tags",
-            "version",
-            "message_count",
-            "unsummarized_count",
-            "last_role",
-            "created_at",
-            "last_activity_at",
-        )
+        fields = """
+            id project creator kind title visibility remembered history_limit chat_model temperature
+            reasoning_effort status pinned archived tags version message_count unsummarized_count
+            last_role created_at last_activity_at
+        """.split()
         read_only_fields = ("kind", "version", "created_at", "last_activity_at")
 
     def validate_chat_model(self, name: str) -> str:
@@ -170,33 +152,11 @@ class MessageSerializer(serializers.ModelSerializer):
     class Meta:
         model = Message
         list_serializer_class = MessageListSerializer
-        fields = (
-            "id",
-            "session",
-            "seq",
-            "parent",
-            "role",
-            "author",
-            "recorded_by",
-            "content",
-            "tool_calls",
-            "tool_call_id",
-            "lookups",
-            "status",
-            "error",
-            "version",
-            "remembered",
-            "model",
-            "input_tokens",
-            "output_tokens",
-            "cost",
-            "created_at",
-            "edited_at",
-            "deleted_at",
-            "attachments",
-            "reactions",
-            "siblings",
-        )
+        fields = """
+            id session seq parent role author recorded_by content tool_calls tool_call_id lookups
+            status error version remembered model input_tokens output_tokens cost created_at
+            edited_at deleted_at attachments reactions siblings
+        """.split()
         read_only_fields = fields
         extra_kwargs = {"error": {"help_text": "Why the reply failed, or a note on its result."}}
 

@@ -24,20 +24,10 @@ from projects.core import token_counting
 from projects.core.errors import ConflictError, InvalidInputError, StaleVersionError
 
 MAX_EMOJI_CHARS = 32
-COPIED_FIELDS = (
-    "role",
-    "author",
-    "author_name",
-    "text",
-    "tokens",
-    "tool_calls",
-    "tool_call_id",
-    "lookups",
-    "model",
-    "status",
-    "error",
-    "created_at",
-)
+COPIED_FIELDS = """
+    role author author_name text tokens tool_calls tool_call_id lookups model status error
+    created_at
+""".split()
 
 
 class StaleMessageError(StaleVersionError):

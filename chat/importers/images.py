@@ -17,9 +17,9 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, Q
+from django.utils.crypto import constant_time_compare
 
 from chat.attachments import MAX_IMAGES_PER_MESSAGE, TOO_MANY_IMAGES, images, store_image
-from chat.attachments.images import is_signed
 from chat.importers.base import (
     ImportedFile,
     ImportedImage,
@@ -150,7 +150,8 @@ def _encode(image: ImportedImage) -> images.EncodedImage:
     encoded = images.EncodedImage(
         data, image.media_type, image.width, image.height, sha256(data).hexdigest()
     )
-    return encoded if is_signed(encoded, image.signature) else images.reencode(data)
+    is_ours = constant_time_compare(images.sign(encoded), image.signature)
+    return encoded if is_ours else images.reencode(data)
 
 
 @transaction.atomic

@@ -32,12 +32,7 @@ from chat.providers import Thought
 from chat.providers.booking import Payer
 from chat.streaming import live_replies
 from chat.streaming.markdown_blocks import BlockSplitter
-from chat.streaming.poller import (
-    StreamGrant,
-    get_poller,
-    require_free_stream,
-    withdrawn_grants,
-)
+from chat.streaming.poller import StreamGrant, get_poller, require_free_stream, withdrawn_grants
 from projects.core.database import PreparedObjects, in_thread
 
 MEDIA_TYPE = "text/event-stream"

@@ -1,77 +1,56 @@
 """Settings of the REST API: authentication, rate limits, pagination and the schema."""
 
-from config import __version__
-from config.settings.env import Rate, Variables, load, var
+from typing import Any
 
-_RATE = "a rate such as 60/minute (or second, hour, day), or off"
+from config import __version__
+from config.settings.env import Rate, Variables, load, number, rate, var
+
+
+def _rate(name: str, default: str, description: str) -> Any:
+    takes = "a rate such as 60/minute (or second, hour, day), or off"
+    shown = f"`{default}`"
+    return var(name, rate(default), takes, description, shown_default=shown, example=default)
 
 
 class LimitVariables(Variables):
     title = "Limits"
 
-    rate_reads: Rate = var(
+    rate_reads: Rate = _rate(
         "STRATA_RATE_READS",
-        (3000, 60),
-        _RATE,
+        "3000/minute",
         "How often a token may read. All tokens of a user together may three times as often.",
-        shown_default="`3000/minute`",
-        example="3000/minute",
     )
-    rate_writes: Rate = var(
-        "STRATA_RATE_WRITES",
-        (1200, 60),
-        _RATE,
-        "How often a token may write.",
-        shown_default="`1200/minute`",
-        example="1200/minute",
-    )
-    rate_replies: Rate = var(
+    rate_writes: Rate = _rate("STRATA_RATE_WRITES", "1200/minute", "How often a token may write.")
+    rate_replies: Rate = _rate(
         "STRATA_RATE_REPLIES",
-        (120, 60),
-        _RATE,
+        "120/minute",
         "How often a token may request a model's answer. Each answer also counts as a write.",
-        shown_default="`120/minute`",
-        example="120/minute",
     )
-    rate_pages: Rate = var(
+    rate_pages: Rate = _rate(
         "STRATA_RATE_PAGES",
-        (1200, 60),
-        _RATE,
+        "1200/minute",
         "How often a signed-in user, or an address without sign-in, may request pages.",
-        shown_default="`1200/minute`",
-        example="1200/minute",
     )
-    streams_per_user: int = var(
+    streams_per_user: int = number(
         "STRATA_STREAMS_PER_USER",
         100,
-        "a number from 1 to 100000",
+        (1, 100_000),
         "How many event streams a web process holds open for a user. Each open chat page takes "
         "one.",
-        ge=1,
-        le=100_000,
     )
-    streams_per_project: int = var(
+    streams_per_project: int = number(
         "STRATA_STREAMS_PER_PROJECT",
         2000,
-        "a number from 1 to 100000",
+        (1, 100_000),
         "How many event streams a web process holds open for a project.",
-        ge=1,
-        le=100_000,
     )
 
 
 _env = load(LimitVariables)
 # The rate limits of each token as (requests, seconds); None means no limit. All tokens of a user
 # together have three times the limit.
-RATES = {
-    "reads": _env.rate_reads,
-    "writes": _env.rate_writes,
-    # Each answer of a model also counts as a write.
-    "replies": _env.rate_replies,
-}
-# The rate limit for each signed-in user, and for each IP address without sign-in.
+RATES = {"reads": _env.rate_reads, "writes": _env.rate_writes, "replies": _env.rate_replies}
 PAGE_RATE = _env.rate_pages
-# The maximum number of event streams that a web process holds open.
 STREAMS_PER_USER, STREAMS_PER_PROJECT = _env.streams_per_user, _env.streams_per_project
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["projects.authentication.TokenAuthentication"],

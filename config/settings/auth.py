@@ -1,12 +1,38 @@
 """Accounts: passwords, second factors, single sign-on and mail."""
 
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator
 from pydantic_settings import NoDecode
 
-from config.settings.email import mail_settings
 from config.settings.env import Http, Variables, load, lower, var
+
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+CONSOLE = "django.core.mail.backends.console.EmailBackend"
+PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+
+
+def mail_settings(address: str) -> dict[str, Any]:
+    """Return Django's settings for smtp+tls://USER:PASSWORD@HOST:PORT, smtps://… or smtp://….
+
+    smtp+tls upgrades a plain connection, smtps encrypts from the start, and console:// prints mail.
+    Special characters in the password, such as @, must be percent-encoded. Raises `ValueError`.
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "console":
+        return {"EMAIL_BACKEND": CONSOLE}
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise ValueError(address)
+    return {
+        "EMAIL_BACKEND": SMTP,
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or PORTS[parts.scheme],
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+    }
 
 
 class AccountVariables(Variables):
@@ -84,7 +110,6 @@ class AccountVariables(Variables):
 _env = load(AccountVariables)
 if _env.oidc_issuer and not _env.oidc_client_id:
     raise SystemExit("strata: STRATA_OIDC_CLIENT_ID takes the client's id at STRATA_OIDC_ISSUER")
-# Whether anybody may create an account, or only people with an invitation.
 SIGNUP_OPEN = _env.signup == "open"
 # Without a mail server, pages do not offer functions that need mail.
 SENDS_MAIL = _env.email is not None
@@ -93,7 +118,6 @@ EMAIL_TIMEOUT = 20  # seconds
 DEFAULT_FROM_EMAIL = _env.email_from
 OIDC_ISSUER = _env.oidc_issuer.rstrip("/")
 OIDC_NAME = _env.oidc_name
-# Whether new users of the provider may sign in without an invitation.
 OIDC_SIGNUP = _env.oidc_signup
 OIDC_GROUPS_CLAIM = _env.oidc_groups_claim
 _oidc_client = {"client_id": _env.oidc_client_id, "secret": _env.oidc_client_secret}

@@ -176,6 +176,20 @@ def var(
     )
 
 
+def number(
+    name: str,
+    default: int,
+    limits: tuple[int, int],
+    description: str,
+    unit: str = "",
+    *,
+    example: str = "",
+) -> Any:
+    """Declare the variable `name`, a number of `unit` within `limits`."""
+    takes = f"a number{unit and f' of {unit}'} from {limits[0]} to {limits[1]}"
+    return var(name, default, takes, description, example=example, ge=limits[0], le=limits[1])
+
+
 class Variables(BaseSettings):
     """A group of variables. `title` is its heading in the documentation."""
 

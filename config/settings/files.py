@@ -6,7 +6,16 @@ from typing import Any
 
 import django
 
-from config.settings.env import BASE_DIR, Http, Variables, load, read_secret, require_packages, var
+from config.settings.env import (
+    BASE_DIR,
+    Http,
+    Variables,
+    load,
+    number,
+    read_secret,
+    require_packages,
+    var,
+)
 from config.settings.security import DATA_DIR, DEBUG
 
 
@@ -37,37 +46,25 @@ class FileVariables(Variables):
         example="https://s3.example.org",
         shown_default="Amazon's",
     )
-    max_upload_mb: int = var(
-        "STRATA_MAX_UPLOAD_MB",
-        512,
-        "a number of megabytes from 1 to 100000",
-        "The largest file to import.",
-        ge=1,
-        le=100_000,
+    max_upload_mb: int = number(
+        "STRATA_MAX_UPLOAD_MB", 512, (1, 100_000), "The largest file to import.", "megabytes"
     )
-    max_file_mb: int = var(
-        "STRATA_MAX_FILE_MB",
-        50,
-        "a number of megabytes from 1 to 1000",
-        "The largest file of a project.",
-        ge=1,
-        le=1_000,
+    max_file_mb: int = number(
+        "STRATA_MAX_FILE_MB", 50, (1, 1_000), "The largest file of a project.", "megabytes"
     )
-    max_file_pages: int = var(
+    max_file_pages: int = number(
         "STRATA_MAX_FILE_PAGES",
         2_000,
-        "a number of pages from 1 to 20000",
+        (1, 20_000),
         "The maximum number of pages in a file of a project.",
-        ge=1,
-        le=20_000,
+        "pages",
     )
-    project_files_mb: int = var(
+    project_files_mb: int = number(
         "STRATA_PROJECT_FILES_MB",
         2_000,
-        "a number of megabytes from 1 to 10000000",
+        (1, 10_000_000),
         "The size of all files of a project, in all their versions. Each copy counts.",
-        ge=1,
-        le=10_000_000,
+        "megabytes",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from config.settings.env import Http, Variables, address, load, model_name, read_secret, var
+from config.settings.env import Http, Variables, address, load, model_name, number, read_secret, var
 
 
 class ModelVariables(Variables):
@@ -61,37 +61,33 @@ class ModelVariables(Variables):
         example="http://127.0.0.1:8010",
         shown_default="set by `up`",
     )
-    first_token_timeout: int = var(
+    first_token_timeout: int = number(
         "STRATA_FIRST_TOKEN_TIMEOUT",
         60,
-        "a number of seconds from 1 to 3600",
+        (1, 3600),
         "Seconds until a model that sends nothing counts as failed.",
-        ge=1,
-        le=3600,
+        "seconds",
     )
-    model_timeout: int = var(
+    model_timeout: int = number(
         "STRATA_MODEL_TIMEOUT",
         300,
-        "a number of seconds from 1 to 3600",
+        (1, 3600),
         "Seconds until an answer must be complete.",
-        ge=1,
-        le=3600,
+        "seconds",
     )
-    context_tokens: int = var(
+    context_tokens: int = number(
         "STRATA_CONTEXT_TOKENS",
         32_000,
-        "a number of tokens from 2000",
+        (2_000, 2_000_000),
         "The maximum number of tokens of a prompt and its answer together.",
-        ge=2_000,
-        le=2_000_000,
+        "tokens",
     )
-    close_after_days: int = var(
+    close_after_days: int = number(
         "STRATA_CLOSE_AFTER_DAYS",
         30,
-        "a number of days from 1",
+        (1, 36_500),
         "Days without activity after which a chat closes, unless its project sets hours.",
-        ge=1,
-        le=36_500,
+        "days",
     )
 
 
@@ -179,9 +175,7 @@ if ":" in _recall.embedder and not _recall.embedding_dimensions:
 EMBEDDER = _recall.embedder
 # 0 means the embedder's own number of dimensions, which is unknown for a remote model.
 EMBEDDING_DIMENSIONS = _recall.embedding_dimensions
-# PostgreSQL's text search configuration, which splits text into words and reduces them to stems.
 SEARCH_LANGUAGE = _recall.search_language
-# Whether consecutive messages of one speaker are one excerpt.
 MERGE_TURNS = _recall.merge_turns
 
 # The sections of a prompt in order. Sections that change least come first, for prompt caches.

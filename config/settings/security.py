@@ -21,6 +21,7 @@ from config.settings.env import (
     keep_out_of_logs,
     load,
     networks,
+    number,
     origin,
     private_folder,
     var,
@@ -66,16 +67,15 @@ class ServerVariables(Variables):
         "to any port of a host are accepted.",
         example="strata.internal",
     )
-    trusted_proxies: int = var(
+    trusted_proxies: int = number(
         "STRATA_TRUSTED_PROXIES",
         0,
-        "a number of proxies from 0 to 10",
+        (0, 10),
         "The number of proxies in front of the server. Each must add to `X-Forwarded-For` and set "
         "`X-Forwarded-Proto`. A request with fewer entries counts as from the address that "
         "connected, and is logged as `forwarded_for_ignored`.",
+        "proxies",
         example="1",
-        ge=0,
-        le=10,
     )
     secret_key: str = var(
         "STRATA_SECRET_KEY",
@@ -125,7 +125,6 @@ DEBUG = _env.debug
 keep_out_of_logs(SECRET_KEY)
 PORT = _env.port
 ADMIN_PASSWORD = _env.admin_password
-# The public URL. If it begins with https://, TLS is required everywhere (see SECURE_…).
 URL = _env.url
 HTTPS = URL.startswith("https://")
 _authority = urlsplit(URL).netloc
@@ -138,9 +137,7 @@ CSRF_TRUSTED_ORIGINS = [
 if URL:
     ALLOWED_HOSTS.insert(0, split_domain_port(_authority)[0])
     CSRF_TRUSTED_ORIGINS.insert(0, URL)
-# The number of proxies in front of this server that add to X-Forwarded-For.
 ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
-# Networks that requests to user-entered URLs may reach in addition to the public internet.
 OUTBOUND_ALLOW = _env.outbound_allow
 DEFAULT_EXCEPTION_REPORTER_FILTER = "config.http.error_pages.SecretSettingsFilter"
 # Not `no-referrer`: browsers would send “Origin: null” with forms, which the CSRF check rejects.

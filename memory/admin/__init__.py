@@ -11,15 +11,3 @@ from memory.admin import (
     records,
     webhooks,
 )
-
-__all__ = [
-    "background_work",
-    "blocks",
-    "conversations",
-    "entries",
-    "facts",
-    "files",
-    "imports",
-    "records",
-    "webhooks",
-]

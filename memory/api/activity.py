@@ -19,8 +19,14 @@ class ActivitySerializer(serializers.ModelSerializer):
     and `message` are null if they belong to another user's private session.
     """
 
-    by = serializers.SerializerMethodField()
-    whom = serializers.SerializerMethodField(help_text="The member, if a membership was changed.")
+    by = serializers.CharField(source="by.username", read_only=True, default=None, allow_null=True)
+    whom = serializers.CharField(
+        source="whom.username",
+        read_only=True,
+        default=None,
+        allow_null=True,
+        help_text="The member, if a membership was changed.",
+    )
     role_before = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
     role_after = serializers.ChoiceField(MemberRole.choices, allow_blank=True)
     entry = serializers.UUIDField(source="entry_id", allow_null=True)
@@ -39,37 +45,12 @@ class ActivitySerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Activity
-        fields = (
-            "id",
-            "at",
-            "verb",
-            "by",
-            "whom",
-            "role_before",
-            "role_after",
-            "entry",
-            "fact",
-            "session",
-            "message",
-            "granularity",
-            "period_key",
-            "related",
-            "count",
-            "reason",
-            "receipt",
-            "calls",
-            "input_tokens",
-            "output_tokens",
-            "cost",
-            "duration_ms",
-        )
+        fields = """
+            id at verb by whom role_before role_after entry fact session message granularity
+            period_key related count reason receipt calls input_tokens output_tokens cost
+            duration_ms
+        """.split()
         read_only_fields = fields
-
-    def get_by(self, act: Activity) -> str | None:
-        return act.by.get_username() if act.by else None
-
-    def get_whom(self, act: Activity) -> str | None:
-        return act.whom.get_username() if act.whom else None
 
     def get_session(self, act: Any) -> UUID | None:
         return None if act.is_private else act.session_id

@@ -14,12 +14,7 @@ from memory import blocks
 from memory.api.base import MembershipMixin
 from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
-from projects.core.api.etags import (
-    ETagMixin,
-    if_match_version,
-    requires_no_object,
-    requires_object,
-)
+from projects.core.api.etags import ETagMixin, if_match_version, is_any
 from projects.core.api.json import validated
 from projects.core.errors import StaleVersionError
 
@@ -123,8 +118,7 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         return Response(BlockSerializer(block).data, code)
 
     @extend_schema(
-        request=BlockChangeSerializer,
-        responses={200: BlockSerializer, 412: StaleBlockSerializer},
+        request=BlockChangeSerializer, responses={200: BlockSerializer, 412: StaleBlockSerializer}
     )
     def patch(self, request, slug: str, name: str) -> Response:
         """Append lines to a block, or move it. `append` creates a missing block."""
@@ -151,9 +145,9 @@ class BlockDetailView(ETagMixin, MembershipMixin, APIView):
         """Return the version that the client read, as `blocks.put` takes it. Raises ParseError, and
         BlockDeletedError if only an existing block may be changed and there is none.
         """
-        if requires_no_object(self.request):
+        if is_any(self.request, "If-None-Match"):
             return 0
-        if requires_object(self.request) and self._find(name) is None:
+        if is_any(self.request, "If-Match") and self._find(name) is None:
             raise blocks.BlockDeletedError
         return if_match_version(self.request)
 

@@ -170,32 +170,11 @@ class EntrySerializer(serializers.ModelSerializer):
     class Meta:
         model = Entry
         list_serializer_class = EntrySerializerList
-        fields = (
-            "id",
-            "granularity",
-            "period_key",
-            "label",
-            "summary",
-            "lines",
-            "tokens",
-            "message_count",
-            "state",
-            "pinned",
-            "withheld",
-            "waits_because",
-            "losses",
-            "particulars",
-            "revision",
-            "parent",
-            "children",
-            "covers",
-            "file",
-            "first_source_at",
-            "last_source_at",
-            "written_by",
-            "written_at",
-            "reason",
-        )
+        fields = """
+            id granularity period_key label summary lines tokens message_count state pinned withheld
+            waits_because losses particulars revision parent children covers file first_source_at
+            last_source_at written_by written_at reason
+        """.split()
         _declared = {"state", "reason", "waits_because", "losses", "lines"}
         read_only_fields = tuple(sorted({*fields} - {"summary", "pinned"} - _declared))
         extra_kwargs = {"summary": {"max_length": MAX_SUMMARY_CHARS}}

@@ -103,26 +103,10 @@ class FactSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Fact
-        fields: tuple[str, ...] = (
-            "id",
-            "subject",
-            "predicate",
-            "object",
-            "user",
-            "confidence",
-            "valid_from",
-            "valid_until",
-            "closed_by",
-            "recorded_at",
-            "retired_at",
-            "state",
-            "waits_because",
-            "by_hand",
-            "written_by",
-            "version",
-            "sources",
-            "reason",
-        )
+        fields = """
+            id subject predicate object user confidence valid_from valid_until closed_by recorded_at
+            retired_at state waits_because by_hand written_by version sources reason
+        """.split()
         read_only_fields = ("id", "recorded_at", "retired_at", "by_hand", "written_by", "version")
 
     def to_representation(self, instance: Fact) -> dict[str, Any]:
@@ -197,7 +181,7 @@ class FactDetailSerializer(FactSerializer):
     history = serializers.SerializerMethodField()
 
     class Meta(FactSerializer.Meta):
-        fields = (*FactSerializer.Meta.fields, "history")
+        fields = [*FactSerializer.Meta.fields, "history"]
 
     @extend_schema_field(FactSerializer(many=True))
     def get_history(self, fact: Fact) -> Sequence[Mapping[str, Any]]:

@@ -103,7 +103,8 @@ class RecallView(APIView):
         revisions = None
         if "file" in params:
             sources = [SourceType.FILE]
-            revisions = access.searchable_versions(request.user, project, params["file"])
+            document = access.file_for_reading(request.user, project, params["file"])
+            revisions = [version.pk for version in document.revisions.all()]
         scope = RecallScope(
             project,
             request.user,

@@ -51,19 +51,10 @@ class WebhookSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Webhook
-        fields = (
-            "id",
-            "url",
-            "events",
-            "is_on",
-            "off_because",
-            "off_since",
-            "failing_since",
-            "last_error",
-            "next_try_at",
-            "previous_until",
-            "created_at",
-        )
+        fields = """
+            id url events is_on off_because off_since failing_since last_error next_try_at
+            previous_until created_at
+        """.split()
         read_only_fields = ("off_since", "failing_since", "last_error", "previous_until")
 
     def validate_url(self, url: str) -> str:
@@ -95,7 +86,7 @@ class NewWebhookSerializer(WebhookSerializer):
     )
 
     class Meta(WebhookSerializer.Meta):
-        fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
+        fields = [*WebhookSerializer.Meta.fields, "secret"]
         read_only_fields = (*WebhookSerializer.Meta.read_only_fields, "secret")  # type: ignore[assignment]
 
     def get_secret(self, webhook: Webhook) -> str:
@@ -123,19 +114,10 @@ class DeliverySerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Delivery
-        fields = (
-            "id",
-            "event",
-            "data",
-            "state",
-            "attempts",
-            "status_code",
-            "latency_ms",
-            "error",
-            "created_at",
-            "tried_at",
-            "next_try_at",
-        )
+        fields = """
+            id event data state attempts status_code latency_ms error created_at tried_at
+            next_try_at
+        """.split()
         read_only_fields = fields
 
     @extend_schema_field({"type": "object", "additionalProperties": True})

@@ -7,18 +7,3 @@ memory.models.facts), so creating a fact changes no other row.
 from memory.facts.create import Statement, create_fact
 from memory.facts.permissions import contradictions, facts_for, may_decide, topic_history
 from memory.facts.update import approve, close, edit, hide, lock_version, unhide
-
-__all__ = [
-    "Statement",
-    "approve",
-    "close",
-    "contradictions",
-    "create_fact",
-    "edit",
-    "facts_for",
-    "hide",
-    "lock_version",
-    "may_decide",
-    "topic_history",
-    "unhide",
-]

@@ -125,11 +125,6 @@ def version_of(document: File, number: str) -> FileRevision | None:
     return readable(document) or latest(document)
 
 
-def searchable_versions(user, project: Project, pk: UUID) -> list[UUID]:
-    """Return the ids of the versions of a file, of which one is in the index. Raises Http404."""
-    return [version.pk for version in file_for_reading(user, project, pk).revisions.all()]
-
-
 def passages_of(project: Project, results: Iterable[RecallResult]) -> dict[UUID, FilePassage]:
     """Return the passages of the results that come from files, with their versions and files."""
     ids = [result.id for result in results if result.source_type == SourceType.FILE]

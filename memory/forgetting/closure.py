@@ -369,7 +369,12 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
 
 def excerpts_of(project: Project, deletions: DeletionSet) -> set[UUID]:
     """Return the chunks and passages to delete. Call this before the deletion."""
-    return chunks_of(project, deletions) | passages_of(project, deletions)
+    rows = Chunk.objects.filter(project=project).exclude(source_type=SourceType.FILE)
+    chunks = pks(rows.filter(session__in=deletions.sessions))
+    for batch in id_batches(deletions.messages | deletions.unremembered):
+        quoted = Message.objects.filter(IN_RANGE, pk__in=batch)
+        chunks |= pks(rows.filter(session__in=deletions.touched).filter(Exists(quoted)))
+    return chunks | passages_of(project, deletions)
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
@@ -377,13 +382,3 @@ def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
     deleted = Q(revision__document__in=deletions.files) | Q(revision__in=deletions.versions)
     rows = FilePassage.objects.filter(deleted, project=project)
     return pks(rows) if deletions.files or deletions.versions else set()
-
-
-def chunks_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the chunks that quote a deleted message or session."""
-    rows = Chunk.objects.filter(project=project).exclude(source_type=SourceType.FILE)
-    chunks = pks(rows.filter(session__in=deletions.sessions))
-    for batch in id_batches(deletions.messages | deletions.unremembered):
-        quoted = Message.objects.filter(IN_RANGE, pk__in=batch)
-        chunks |= pks(rows.filter(session__in=deletions.touched).filter(Exists(quoted)))
-    return chunks

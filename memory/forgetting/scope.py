@@ -11,14 +11,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Import, Message, Session, Visibility
 from memory.layers.lines import Line
-from memory.models import (
-    Entry,
-    Fact,
-    File,
-    FileRevision,
-    Tombstone,
-    TombstoneKind,
-)
+from memory.models import Entry, Fact, File, FileRevision, Tombstone, TombstoneKind
 from memory.models.facts import FactQuerySet
 from memory.permissions import is_moderator
 from projects.core.errors import InvalidInputError

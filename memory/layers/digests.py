@@ -34,16 +34,7 @@ UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
 # The columns of an entry that become a `LadderNode`.
-_NODE_COLUMNS = (
-    "id",
-    "granularity",
-    "period_key",
-    "tokens",
-    "last_source_at",
-    "state",
-    "parent",
-    "pinned",
-)
+_NODE_COLUMNS = "id granularity period_key tokens last_source_at state parent pinned".split()
 
 
 class SourcesChangedError(Exception):

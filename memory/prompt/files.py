@@ -1,6 +1,5 @@
 """The prompt section of files: complete small files of the chat, and passages of other files."""
 
-from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -86,7 +85,9 @@ def files(turn: Turn) -> PromptSection | None:
     rows, used = _whole_files(turn) if turn.session.pk in _homes_of(turn) else ([], 0)
     complete = {row.revision for row in rows}
     found = [row for row in _found(turn) if row.revision not in complete]
-    rows += sorted(_pack(turn, found, FOUND_TOKENS, MAX_FOUND, used), key=lambda row: row[1:3])
+    room = min(room_for_texts(turn, FILES_OPENING) - used, FOUND_TOKENS)
+    packed = pack_into_budget(map(_tokens, found), room, MAX_FOUND)
+    rows += sorted((found[index] for index in packed), key=lambda row: row[1:3])
     if not rows:
         return None
     lines = [_line(number, row) for number, row in enumerate(rows, start=1)]
@@ -95,13 +96,6 @@ def files(turn: Turn) -> PromptSection | None:
         for row, line in zip(rows, lines, strict=True)
     )
     return memory_section(SECTION, FILES_OPENING, lines, items)
-
-
-def _pack(
-    turn: Turn, rows: Sequence[PassageRow], limit: int, most: int, used: int = 0
-) -> list[PassageRow]:
-    room = min(room_for_texts(turn, FILES_OPENING) - used, limit)
-    return [rows[index] for index in pack_into_budget(map(_tokens, rows), room, most)]
 
 
 def _tokens(row: PassageRow) -> int:

@@ -33,16 +33,7 @@ from memory.layers.bank import SEPARATOR
 from memory.layers.line_sources import LinkedLine, link, open_sources
 from memory.layers.lines import Line
 from memory.layers.periods import LAYER_LABELS, Granularity, localized_label
-from memory.models import (
-    Block,
-    Chunk,
-    Entry,
-    EntryRevision,
-    Fact,
-    File,
-    FilePassage,
-    FileRevision,
-)
+from memory.models import Block, Chunk, Entry, EntryRevision, Fact, File, FilePassage, FileRevision
 from memory.permissions import entries_for, may_forget, may_read_revisions
 from projects.core.text import translate_name
 from projects.models import Membership

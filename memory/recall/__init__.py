@@ -12,17 +12,3 @@ from memory.recall.service import (
     query_in_chat,
     recall,
 )
-
-__all__ = [
-    "TRANSCRIPT_SOURCES",
-    "RecallResult",
-    "RecallScope",
-    "filter_relevant",
-    "format_excerpt",
-    "in_time_order",
-    "is_small_talk",
-    "pack_into_budget",
-    "query_in_chat",
-    "recall",
-    "relevant_facts",
-]

@@ -2,18 +2,40 @@
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 
+from memory import profile
 from memory.moderation.sentence_changes import SentenceAction, SentenceChange, change_sentence
-from memory.views import project_page
+from memory.portability import ExportScope
+from memory.portability.exporting import download
+from memory.views import project_page, render_page
 from projects.core.errors import DomainError
-from projects.models import Membership
+from projects.models import MemberRole, Membership
 from projects.permissions import WRITERS
 
 # The pages that show sentences, to which the action returns.
 PAGES = ("project", "overview", "about-me")
+
+
+@project_page()
+def about_me(request: HttpRequest, member: Membership) -> HttpResponse:
+    context = {
+        "profile": profile.profile(member, request.user),
+        "sentences": profile.personal_knowledge(member),
+    }
+    return render_page(request, member, "profile.html", context)
+
+
+@project_page()
+def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Export the project for its owners, without others' private data; with `?mine`, own data."""
+    mine = "mine" in request.GET
+    if not mine and member.role != MemberRole.OWNER:
+        raise Http404
+    return download(ExportScope(member.project, request.user, only_own=mine))
 
 
 @project_page(get=(), post=WRITERS)

@@ -2,20 +2,45 @@
 
 from collections.abc import Callable
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from memory import webhook_events, webhooks
 from memory.models import Webhook, WebhookOffReason
+from memory.models.webhooks import SUBSCRIBABLE_EVENTS
 from memory.views import project_page, render_page
-from memory.views.forms.webhooks import WebhookForm
-from projects.core.errors import DomainError
+from projects.core.errors import DomainError, InvalidInputError
+from projects.core.outbound_http import MAX_URL_CHARS
 from projects.models import MemberRole, Membership
 
 MAX_DELIVERIES = 50
 OWNER = (MemberRole.OWNER,)
+
+
+class WebhookForm(forms.Form):
+    url = forms.CharField(
+        label=gettext_lazy("URL"),
+        max_length=MAX_URL_CHARS,
+        widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
+        help_text=gettext_lazy(
+            "The URL of a program that accepts POST requests. It must be on the public internet."
+        ),
+    )
+    events = forms.MultipleChoiceField(
+        label=gettext_lazy("Events"),
+        choices=SUBSCRIBABLE_EVENTS,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def clean_url(self) -> str:
+        try:
+            return webhooks.check_url(self.cleaned_data["url"])
+        except InvalidInputError as error:
+            raise forms.ValidationError(str(error)) from error
 
 
 @project_page(get=OWNER, post=OWNER)

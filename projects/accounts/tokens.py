@@ -1,6 +1,5 @@
 """API tokens in the account pages: creation with a notification by mail, and revocation."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -19,11 +18,6 @@ def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
         "account/email/token_created", request.user, {"token": token}
     )
     return token, secret
-
-
-def revoke_except(user: Any, kept: Iterable[str]) -> None:
-    """Revoke the tokens of `user`, except those whose public id is in `kept`."""
-    Token.objects.filter(user=user.pk).exclude(public_id__in=list(kept)).delete()
 
 
 class TokenRevocationForm(forms.Form):
@@ -48,4 +42,5 @@ class TokenRevocationForm(forms.Form):
     @transaction.atomic
     def save(self) -> None:
         super().save()  # type: ignore[misc]
-        revoke_except(self.user, self.cleaned_data.get("kept_tokens", ()))
+        kept = self.cleaned_data.get("kept_tokens", [])
+        Token.objects.filter(user=self.user.pk).exclude(public_id__in=kept).delete()

@@ -41,17 +41,7 @@ class InvitationSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Invitation
-        fields: tuple[str, ...] = (
-            "id",
-            "username",
-            "role",
-            "state",
-            "expires_at",
-            "max_uses",
-            "uses",
-            "created_by",
-            "created_at",
-        )
+        fields = "id username role state expires_at max_uses uses created_by created_at".split()
         read_only_fields = ("username", "uses")
         extra_kwargs = {"username": {"help_text": "The user who was invited. Null for a link."}}
 
@@ -73,7 +63,7 @@ class NewInvitationSerializer(InvitationSerializer):
     )
 
     class Meta(InvitationSerializer.Meta):
-        fields = (*InvitationSerializer.Meta.fields, "link")
+        fields = [*InvitationSerializer.Meta.fields, "link"]
 
 
 class InvitationBaseView(generics.GenericAPIView):

@@ -123,18 +123,11 @@ def describe_errors(result: SchemaDict, generator: object, **_: object) -> Schem
     result["components"]["schemas"] |= COMPONENTS
     for path, methods in result["paths"].items():
         for method, operation in methods.items():
+            is_write = method.upper() not in SAFE_METHODS and (method, path) != DELETE_PROJECT
+            if is_write and path.startswith(PROJECT_PATHS):
+                operation["responses"].setdefault("409", error_response(409, PROJECT_ARCHIVED))
             _describe_operation(operation)
-            if method.upper() not in SAFE_METHODS and (method, path) != DELETE_PROJECT:
-                _describe_archived(path, operation)
     return result
-
-
-def _describe_archived(path: str, operation: SchemaDict) -> None:
-    """Add the response to a write in an archived project."""
-    if path.startswith(PROJECT_PATHS):
-        responses = operation["responses"]
-        responses.setdefault("409", error_response(409, PROJECT_ARCHIVED))
-        operation["responses"] = dict(sorted(responses.items()))
 
 
 def _describe_operation(operation: SchemaDict) -> None:

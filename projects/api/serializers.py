@@ -77,38 +77,13 @@ class ProjectSerializer(PartialUpdateSerializer):
 
     class Meta:
         model = Project
-        fields = (
-            "id",
-            "name",
-            "slug",
-            "instructions",
-            "chat_model",
-            "system_model",
-            "fallback_model",
-            "allowed_models",
-            "memory_enabled",
-            "bank_max_tokens",
-            "blocks_max_tokens",
-            "idle_minutes",
-            "review_memories",
-            "share_raw_turns",
-            "keep_deleted",
-            "keep_days",
-            "history_limit",
-            "timezone",
-            "search_language",
-            "roll_percent",
-            "day_after_days",
-            "week_after_days",
-            "month_after_days",
-            "memory_daily_tokens",
-            "custom_context",
-            "indexed_roles",
-            "min_index_chars",
-            "close_after_hours",
-            "archived",
-            "created_at",
-        )
+        fields = """
+            id name slug instructions chat_model system_model fallback_model allowed_models
+            memory_enabled bank_max_tokens blocks_max_tokens idle_minutes review_memories
+            share_raw_turns keep_deleted keep_days history_limit timezone search_language
+            roll_percent day_after_days week_after_days month_after_days memory_daily_tokens
+            custom_context indexed_roles min_index_chars close_after_hours archived created_at
+        """.split()
         read_only_fields = ("allowed_models",)
         extra_kwargs = {
             "slug": {

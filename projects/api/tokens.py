@@ -60,15 +60,7 @@ class TokenSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Token
-        fields: tuple[str, ...] = (
-            "id",
-            "name",
-            "project",
-            "scopes",
-            "created_at",
-            "expires_at",
-            "last_used_at",
-        )
+        fields = "id name project scopes created_at expires_at last_used_at".split()
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         own = self.context["request"].auth
@@ -101,7 +93,7 @@ class NewTokenSerializer(TokenSerializer):
     )
 
     class Meta(TokenSerializer.Meta):
-        fields = (*TokenSerializer.Meta.fields, "token")
+        fields = [*TokenSerializer.Meta.fields, "token"]
 
 
 class TokenPagination(NewestFirstPagination):

@@ -8,23 +8,3 @@ from projects.models.members import MemberRole, Membership
 from projects.models.projects import Project, validate_model_name
 from projects.models.server import ServerModels
 from projects.models.tokens import SCOPES, Bucket, Token
-
-__all__ = [
-    "SCOPES",
-    "Bucket",
-    "IdModel",
-    "IdempotencyKey",
-    "Invitation",
-    "InvitationStatus",
-    "MemberRole",
-    "Membership",
-    "Project",
-    "ProjectScopedModel",
-    "ServerModels",
-    "SpendingLimit",
-    "SpentInvitation",
-    "Token",
-    "delete_rows",
-    "in_project",
-    "validate_model_name",
-]

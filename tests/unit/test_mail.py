@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.settings.email import CONSOLE, mail_settings
+from config.settings.auth import CONSOLE, mail_settings
 from config.settings.env import read_secret
 
 

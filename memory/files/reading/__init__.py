@@ -9,16 +9,3 @@ from memory.files.reading.errors import UnreadableFileError, explain
 from memory.files.reading.limits import DEFAULT, ReadingLimits
 from memory.files.reading.recognition import recognise
 from memory.files.reading.service import page_image, read_document
-
-__all__ = [
-    "DEFAULT",
-    "Document",
-    "ReadingLimits",
-    "Section",
-    "UnreadableFileError",
-    "expand_archive",
-    "explain",
-    "page_image",
-    "read_document",
-    "recognise",
-]

@@ -60,22 +60,14 @@ def if_match_version(request) -> int | None:
     return int(match[1] or match[2])
 
 
-def requires_object(request) -> bool:
-    """Return whether the request may only change an object that exists: If-Match is `*`."""
-    header: str = request.headers.get("If-Match", "")
-    return header.strip() == "*"
-
-
-def requires_no_object(request) -> bool:
-    """Return whether the request may only create an object: If-None-Match is `*`."""
-    header: str = request.headers.get("If-None-Match", "")
-    return header.strip() == "*"
+def is_any(request, header: str) -> bool:
+    """Return whether `header` is `*`: If-Match requires an object, If-None-Match requires none."""
+    return request.headers.get(header, "").strip() == "*"
 
 
 def is_conditional(request) -> bool:
     """Return whether If-Match names a state. `*` only requires that the object exists."""
-    header: str = request.headers.get("If-Match", "*")
-    return header.strip() != "*"
+    return "If-Match" in request.headers and not is_any(request, "If-Match")
 
 
 def check_if_match(request, data: Mapping[str, Any]) -> None:

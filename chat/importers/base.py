@@ -4,6 +4,7 @@ It also parses times in exports, and computes the keys that identify imported ob
 CONTRIBUTING.md describes how to add an importer.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_SECOND = 10**11
 # How far the clock of the source may be ahead.
 MAX_CLOCK_SKEW = timedelta(days=1)
+
+_BACKTICKS = re.compile("`{3,}")
+_LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 
 
 class ImportRejectedError(InvalidInputError):
@@ -226,6 +230,16 @@ def with_plausible_times(
     for message in messages:
         before = plausible_time(message.at) or before
         yield message if message.at == before else replace(message, at=before)
+
+
+def quoted_document(name: str, text: str, language: str = "") -> str:
+    """Return a document of a message as Markdown: its name, and its text as a code block.
+
+    The fence is longer than any run of backticks in the text, so that the text cannot close it.
+    """
+    fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
+    language = language if _LANGUAGE.fullmatch(language) else ""
+    return f"[file: {name}]\n\n{fence}{language}\n{text}\n{fence}"
 
 
 def source_key_for(text: str) -> str:

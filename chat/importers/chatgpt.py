@@ -2,11 +2,14 @@
 
 It is a list of conversations. Each has a `mapping` of nodes {id, parent, children, message}, and
 the id of the last node that was shown, `current_node`. The format is not documented. Messages that
-ChatGPT's page does not show are skipped.
+ChatGPT's page does not show are skipped. Documents of the canvas are arguments of tool calls, and
+reports of Deep Research are the state of a widget. The page shows both.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from chat.importers.base import (
     ImportedFile,
@@ -14,11 +17,14 @@ from chat.importers.base import (
     ImportedSession,
     ImportResult,
     InvalidItemError,
+    first_plausible,
     parse_time,
+    quoted_document,
 )
 from chat.importers.images import MAX_IMAGES_PER_MESSAGE, image_from_zip
 from chat.importers.json_objects import (
     JSONObject,
+    get_list,
     get_object,
     get_objects,
     get_text,
@@ -31,9 +37,14 @@ from chat.importers.trees import TreeNode, order_messages
 from chat.models import Role
 
 _MAPPING = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"mapping"\s*:\s*\{', re.DOTALL)
-# A reference, which ChatGPT shows as a link: text between characters of the private use area.
+# A reference, which ChatGPT shows as a link or a name: text between characters of the private use
+# area. Its first field is its kind.
 _REFERENCE = re.compile("\ue200[^\ue200\ue201]*\ue201")
+_FIELD_SEPARATOR = "\ue202"
+# Other marks, such as those around the sentence that a reference supports.
+_MARKS = re.compile("[\ue200-\ue206]")
 SHOWN = ("text", "multimodal_text")
+CANVAS = ("canmore.create_textdoc", "canmore.update_textdoc")
 MAX_REFERENCES_CHARS = 500_000
 
 
@@ -62,7 +73,17 @@ def _session(
     nodes |= parse_each(mapping.items(), lambda value: _node(value, files), errors)
     start = parse_time(fields.get("create_time"))
     messages, head = order_messages(nodes, fields.get("current_node"), start)
-    return ImportedSession(key, get_text(fields, "title"), messages, is_tree=True, head=head)
+    updated = parse_time(fields.get("update_time"))
+    remembered = fields.get("is_do_not_remember") is not True
+    return ImportedSession(
+        key,
+        get_text(fields, "title"),
+        [replace(message, remembered=remembered) for message in messages],
+        is_tree=True,
+        head=head,
+        remembered=remembered,
+        archived_at=first_plausible(updated, start) if fields.get("is_archived") is True else None,
+    )
 
 
 def _parent(node: object) -> str | None:
@@ -94,14 +115,18 @@ def _visible_content(
     calls. An image that is not in `files` is replaced by a note in the text.
     """
     content, metadata = get_object(message, "content"), get_object(message, "metadata")
-    hidden = (
+    if (
         metadata.get("is_visually_hidden_from_conversation")
         or metadata.get("is_thinking_preamble_message")
         or message.get("channel") == "analysis"
-        or message.get("recipient") not in (None, "all")
-        or content.get("content_type") not in SHOWN
-    )
-    if hidden or role not in ("user", "assistant", "tool"):
+        or role not in ("user", "assistant", "tool")
+    ):
+        return "", ()
+    if role == "assistant" and message.get("recipient") in CANVAS:
+        return _canvas(content), ()
+    if role == "tool" and (report := _research_report(metadata)):
+        return report, ()
+    if message.get("recipient") not in (None, "all") or content.get("content_type") not in SHOWN:
         return "", ()
     if not isinstance(content.get("parts"), list):
         raise InvalidItemError("It has no content.")
@@ -122,6 +147,36 @@ def _visible_content(
     if role == "user":
         texts += [f"[file: {name}]" for name in names.values()]
     return _without_references("\n\n".join(filter(None, texts)), metadata), tuple(images)
+
+
+def _canvas(content: JSONObject) -> str:
+    """Return the document that a call of the canvas creates, or the new texts of an update."""
+    parts = [part for part in get_list(content, "parts") if isinstance(part, str)]
+    call = _json_object(get_text(content, "text") or "".join(parts))
+    name, kind = get_text(call, "name") or "Canvas", get_text(call, "type")
+    language = kind.removeprefix("code/") if kind.startswith("code/") else ""
+    texts = [get_text(call, "content")]
+    texts += [get_text(update, "replacement") for update in get_objects(call, "updates")]
+    return "\n\n".join(quoted_document(name, text, language) for text in texts if text.strip())
+
+
+def _research_report(metadata: JSONObject) -> str:
+    """Return the report of Deep Research, or "" if the message has none."""
+    widget = get_object(metadata, "chatgpt_sdk")
+    state = get_object(widget, "widget_state") or _json_object(get_text(widget, "widget_state"))
+    report = get_object(state, "report_message")
+    parts = get_list(get_object(report, "content"), "parts")
+    text = "\n\n".join(part for part in parts if isinstance(part, str))
+    return _without_references(text, get_object(report, "metadata"))
+
+
+def _json_object(text: str) -> JSONObject:
+    """Return the JSON object in `text`, or an empty object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _part_text(part: object) -> str:
@@ -156,14 +211,32 @@ def _without_references(text: str, metadata: JSONObject) -> str:
     """
     shown: dict[str, str] = {}
     for reference in get_objects(metadata, "content_references"):
-        shown.setdefault(get_text(reference, "matched_text"), get_text(reference, "alt"))
+        name = get_text(reference, "alt") or get_text(reference, "name")
+        shown.setdefault(get_text(reference, "matched_text"), name)
     room = MAX_REFERENCES_CHARS
 
-    def replace(match: re.Match[str]) -> str:
+    def label(match: re.Match[str]) -> str:
         nonlocal room
-        alt = shown.get(match[0], "")
-        room -= len(alt)
-        return alt if room >= 0 else ""
+        text = shown.get(match[0]) or _label(match[0])
+        room -= len(text)
+        return text if room >= 0 else ""
 
     # Replacements may contain references, which are left out.
-    return _REFERENCE.sub("", _REFERENCE.sub(replace, text))
+    return _MARKS.sub("", _REFERENCE.sub("", _REFERENCE.sub(label, text)))
+
+
+def _label(reference: str) -> str:
+    """Return the text that a reference itself contains, or "". References to a source have none."""
+    kind, *fields = reference[1:-1].split(_FIELD_SEPARATOR)
+    first = fields[0] if fields else ""
+    if kind in ("url", "link_title"):
+        return first
+    if kind == "entity":
+        # Such as ["city", "Bern", "capital of Switzerland"].
+        entity = get_list(_json_object(f'{{"entity": {first}}}'), "entity")
+        return entity[1] if len(entity) > 1 and isinstance(entity[1], str) else ""
+    if kind == "genui":
+        # A widget of a formula: {name: {"content": formula}}.
+        widgets = [widget for widget in _json_object(first).values() if isinstance(widget, dict)]
+        return "".join(f"\\({text}\\)" for it in widgets if (text := get_text(it, "content")))
+    return ""

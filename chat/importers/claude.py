@@ -1,7 +1,8 @@
 """Claude's export: conversations.json with `chat_messages`, separate or in a zip file.
 
 The zip file may also contain memories.json and projects.json, or a folder for each. Their texts
-about the user and about projects become proposed entries.
+about the user and about projects become proposed entries. Artifacts and files for the user are
+arguments of tool calls. Claude's page shows them, as it shows the text of attached documents.
 """
 
 import re
@@ -14,6 +15,7 @@ from chat.importers.base import (
     ImportResult,
     InvalidItemError,
     parse_time,
+    quoted_document,
 )
 from chat.importers.json_objects import (
     JSONObject,
@@ -31,6 +33,9 @@ from chat.models import Role
 
 NAME = "Claude"
 ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
+PASTED = "pasted text"
+# The folder of the files that Claude offers to the user.
+OUTPUTS = "/mnt/user-data/outputs/"
 IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _CONVERSATION = re.compile(rb'^[\s\[\xef\xbb\xbf]*\{.*?"chat_messages"\s*:', re.DOTALL)
 
@@ -81,18 +86,40 @@ def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
 
 
 def _text(message: JSONObject) -> str:
-    """Return the text without reasoning and tool calls. Files are replaced by notes."""
-    parts = get_objects(message, "content")
-    texts = [get_text(part, "text") for part in parts if part.get("type") == "text"]
+    """Return the text and documents, without reasoning and other tool calls. Notes replace files
+    whose text is not in the export.
+    """
+    texts = [_part_text(part) for part in get_objects(message, "content")]
     # `text` is used only without `content`: it has placeholders for parts that are not text.
     if not get_list(message, "content"):
         texts = [get_text(message, "text")]
     return "\n\n".join(filter(None, [*texts, *_files(message)]))
 
 
+def _part_text(part: JSONObject) -> str:
+    if part.get("type") == "text":
+        return get_text(part, "text")
+    if part.get("type") != "tool_use":
+        return ""
+    call = get_object(part, "input")
+    if part.get("name") == "artifacts":
+        # `new_str` is the new text of a passage.
+        name = get_text(call, "title") or get_text(call, "id")
+        text = get_text(call, "content") or get_text(call, "new_str")
+    elif part.get("name") == "create_file" and get_text(call, "path").startswith(OUTPUTS):
+        name, text = get_text(call, "path").removeprefix(OUTPUTS), get_text(call, "file_text")
+    else:
+        return ""
+    return quoted_document(name, text, get_text(call, "language")) if text.strip() else ""
+
+
 def _files(message: JSONObject) -> Iterator[str]:
     for file in (*get_objects(message, "attachments"), *get_objects(message, "files")):
-        if name := get_text(file, "file_name"):
+        name, text = get_text(file, "file_name"), get_text(file, "extracted_content")
+        if text.strip():
+            # A long text that was pasted is an attachment, which may have no name.
+            yield quoted_document(name or PASTED, text)
+        elif name:
             yield f"[{'image' if name.lower().endswith(IMAGES) else 'file'}: {name}]"
 
 

@@ -10,6 +10,7 @@ from chat.importers.base import (
     ImportResult,
     InvalidItemError,
     parse_time,
+    quoted_document,
 )
 from chat.importers.images import MAX_IMAGES_PER_MESSAGE, ImageSpool
 from chat.importers.json_objects import (
@@ -113,6 +114,10 @@ def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[Importe
     if isinstance(content, list):
         parts = get_objects(message, "content")
         content = "\n\n".join(filter(None, (get_text(part, "text") for part in parts)))
+    # Newer versions show these items in place of the content.
+    if shown := [it for it in get_objects(message, "output") if it.get("type") == "message"]:
+        parts = [part for item in shown for part in get_objects(item, "content")]
+        content = "\n".join(get_text(part, "text") for part in parts).strip() or content
     if not isinstance(content, str):
         raise InvalidItemError("It has no content.")
     texts = [_FOLDED.sub("", content).strip()]
@@ -135,6 +140,9 @@ def _image(file: JSONObject, spool: ImageSpool) -> ImportedImage | None:
 
 
 def _note(file: JSONObject) -> str:
+    """Return the text of a document, or a note if the export does not contain it."""
+    if text := get_text(get_object(get_object(file, "file"), "data"), "content").strip():
+        return quoted_document(get_text(file, "name"), text)
     kind = "image" if file.get("type") == "image" else "file"
     name = get_text(file, "name")
     return f"[{kind}: {name}]" if name else f"[{kind}]"

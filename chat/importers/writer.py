@@ -83,7 +83,7 @@ class ImportWriter:
         """
         # Serialise imports, so that concurrent imports of a file do not write it twice. Other
         # writers are not blocked, because no key of the project changes.
-        Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
+        self.project = Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
         batch = self._without_forgotten(format, batch, result)
         sessions = self._sessions(format, batch)
         known = self._known(sessions.values())
@@ -239,11 +239,12 @@ class ImportWriter:
         if not conversation.is_tree:
             return post_messages(session, list(drafts.values()))
         cleared = _cleared_ids(session)
+        remembered = self.project.memory_enabled and (is_new or session.remembered)
         for key, message in drafts.items():
             parent = messages[key].parent
             parent_id = _parent_id(session, known, parent) if parent else None
             message.parent_id = None if parent_id in cleared else parent_id
-            message.remembered = messages[key].remembered and (is_new or session.remembered)
+            message.remembered = messages[key].remembered and remembered
         head = known.get(source_key_for(conversation.head)) if conversation.head else None
         at = PresetPlaces(session.head_id if is_continued or head in cleared else head)
         written = post_messages(session, list(drafts.values()), at=at)

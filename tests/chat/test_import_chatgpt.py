@@ -254,6 +254,113 @@ def test_a_reference_shows_what_the_page_shows():
 
 
 @pytest.mark.parametrize(
+    ("mark", "shown"),
+    [
+        ('\ue200entity\ue202["city","Bern","capital of Switzerland"]\ue201', "Bern"),
+        ("\ue200url\ue202the forecast\ue202turn0search1\ue201", "the forecast"),
+        ("\ue200link_title\ue202the forecast\ue202turn0search1\ue201", "the forecast"),
+        ('\ue200genui\ue202{"math_block_widget":{"content":"a^2"}}\ue201', "\\(a^2\\)"),
+        ("\ue203it\ue204", "it"),
+        ("\ue200entity\ue202[7]\ue201", ""),
+        ("\ue200entity\ue202[\ue201", ""),
+        ("\ue200genui\ue201", ""),
+    ],
+)
+def test_a_reference_that_the_export_does_not_explain_keeps_its_own_text(mark, shown):
+    text = chatgpt_message("assistant", f"In {mark} it rains.")
+    [session], _ = read(conversation({"a": node(None, text)}, "a"))
+    assert session.messages[0].text == f"In {shown} it rains."
+
+
+def test_a_reference_without_a_text_shows_its_name():
+    mark = "\ue200product\ue202turn0product1\ue201"
+    text = chatgpt_message(
+        "assistant",
+        f"Take the {mark}.",
+        metadata={"content_references": [{"matched_text": mark, "alt": None, "name": "Umbrella"}]},
+    )
+    [session], _ = read(conversation({"a": node(None, text)}, "a"))
+    assert session.messages[0].text == "Take the Umbrella."
+
+
+def canvas_call(function: str, arguments: dict, kind: str = "code") -> dict:
+    call = json.dumps(arguments)
+    content = {"content_type": kind} | ({"text": call} if kind == "code" else {"parts": [call]})
+    return chatgpt_message("assistant", recipient=f"canmore.{function}", content=content)
+
+
+@pytest.mark.parametrize("kind", ["code", "text"])
+def test_documents_of_the_canvas_are_kept(kind):
+    created = {"name": "Tides", "type": "code/python", "content": "print('high')"}
+    updates = [
+        {"pattern": ".*", "multiple": False, "replacement": "print('low')"},
+        {"pattern": "x", "replacement": ""},
+        7,
+    ]
+    talk = {
+        "u": node(None, chatgpt_message("user", "Write it.")),
+        "c": node("u", canvas_call("create_textdoc", created, kind)),
+        "t": node("c", chatgpt_message("tool", "Successfully created text document")),
+        "d": node("t", canvas_call("update_textdoc", {"updates": updates}, kind)),
+        "x": node("d", canvas_call("comment_textdoc", {"comments": []}, kind)),
+        "y": node("x", canvas_call("create_textdoc", {}, kind)),
+        "a": node("y", chatgpt_message("assistant", "Done.", at=BEGAN + 1)),
+    }
+    [session], result = read(conversation(talk, "a"))
+    assert [it.text for it in session.messages] == [
+        "Write it.",
+        "[file: Tides]\n\n```python\nprint('high')\n```",
+        "[file: Canvas]\n\n```\nprint('low')\n```",
+        "Done.",
+    ]
+    assert result.errors == []
+
+
+def test_a_document_cannot_close_its_code_block():
+    created = {"name": "A", "type": "code/x\n", "content": "```\nx\n````"}
+    talk = {"c": node(None, canvas_call("create_textdoc", created))}
+    [session], _ = read(conversation(talk, "c"))
+    assert session.messages[0].text == "[file: A]\n\n`````\n```\nx\n````\n`````"
+
+
+@pytest.mark.parametrize("stored_as", [dict, json.dumps])
+def test_a_report_of_deep_research_is_kept(stored_as):
+    mark = "\ue200cite\ue202turn1view0\ue201"
+    report = {
+        "id": "r",
+        "content": {"content_type": "text", "parts": [f"# Tides\nTwice a day.{mark}"]},
+        "metadata": {"content_references": [{"matched_text": mark, "alt": " (noaa.gov)"}]},
+    }
+    state = stored_as({"status": "completed", "report_message": report})
+    widget = chatgpt_message("tool", "", metadata={"chatgpt_sdk": {"widget_state": state}})
+    talk = {"u": node(None, chatgpt_message("user", "Research it.")), "w": node("u", widget)}
+    [session], _ = read(conversation(talk, "w"))
+    assert session.messages[1].text == "# Tides\nTwice a day. (noaa.gov)"
+    assert session.messages[1].role == "assistant"
+
+
+@pytest.mark.django_db
+def test_an_archived_chat_stays_archived_and_an_unremembered_one_unremembered(project, owner):
+    talk = {"a": node(None, chatgpt_message("user", "Hi"))}
+    archived = conversation(talk, "a", id="1", is_archived=True, update_time=BEGAN + 60)
+    unremembered = conversation(talk, "a", id="2", is_do_not_remember=True, is_archived=False)
+    file = file_of(*(it | {"conversation_id": it["id"]} for it in (archived, unremembered)))
+    import_file(project, owner, "conversations.json", file)
+    first, second = Session.objects.order_by("source_key")
+    assert (first.archived_at.timestamp(), first.remembered) == (BEGAN + 60, True)
+    assert (second.archived_at, second.remembered) == (None, False)
+    assert [it.remembered for it in second.messages.all()] == [False]
+
+
+@pytest.mark.django_db
+def test_a_project_that_does_not_remember_does_not_remember_imported_messages(project, owner):
+    project.memory_enabled = False
+    project.save()
+    import_file(project, owner, "conversations.json", file_of(BRANCHES))
+    assert not Message.objects.filter(remembered=True).exists()
+
+
+@pytest.mark.parametrize(
     "damaged",
     [7, node("u", {"author": {"role": "user"}, "content": {"content_type": "text"}}), node("u", 7)],
 )

@@ -61,11 +61,65 @@ def test_a_conversation_is_imported_with_its_times_and_speakers(project, owner):
 
 
 def test_thoughts_and_tools_are_left_out_and_files_are_noted(export):
+    del export["chat_messages"][0]["attachments"][0]["extracted_content"]
     [session], _ = read(export)
     assert [message.text for message in session.messages] == [
         "How long does dough rest?\n\n[file: recipe.txt]\n\n[image: dough.jpeg]",
         "Two hours.",
     ]
+
+
+def test_the_text_of_an_attached_document_is_kept(export):
+    [session], _ = read(export)
+    assert session.messages[0].text == (
+        "How long does dough rest?\n\n[file: recipe.txt]\n\n```\nx\n```\n\n[image: dough.jpeg]"
+    )
+
+
+def test_a_message_that_is_only_pasted_text_is_kept(export):
+    """Claude makes a long text that is pasted an attachment, without a name."""
+    export["chat_messages"][0] |= {
+        "text": "",
+        "content": [],
+        "attachments": [{"file_name": "", "file_size": 40, "extracted_content": "Rest it.\n"}],
+        "files": [],
+    }
+    [session], _ = read(export)
+    assert session.messages[0].text == "[file: pasted text]\n\n```\nRest it.\n\n```"
+
+
+def test_artifacts_and_files_for_the_user_are_kept(export):
+    def call(name: str, **arguments) -> dict:
+        return {"type": "tool_use", "name": name, "input": arguments}
+
+    export["chat_messages"][1]["content"] = [
+        {"type": "text", "text": "Here it is."},
+        call(
+            "artifacts",
+            command="create",
+            id="plan",
+            title="Plan",
+            type="application/vnd.ant.code",
+            language="python",
+            content="rest(2)",
+        ),
+        {"type": "tool_result", "content": [{"type": "text", "text": "OK"}]},
+        call("artifacts", command="update", id="plan", old_str="2", new_str="3"),
+        call("create_file", path="/mnt/user-data/outputs/bread.md", file_text="# Bread"),
+        call("create_file", path="/home/claude/try.py", file_text="print()"),
+        call("artifacts", command="create", id="empty"),
+        call("bash_tool", command="ls"),
+        {"type": "tool_use", "name": "artifacts", "input": None},
+        {"type": "text", "text": "Enjoy."},
+    ]
+    [session], _ = read(export)
+    assert session.messages[1].text == (
+        "Here it is.\n\n"
+        "[file: Plan]\n\n```python\nrest(2)\n```\n\n"
+        "[file: plan]\n\n```\n3\n```\n\n"
+        "[file: bread.md]\n\n```\n# Bread\n```\n\n"
+        "Enjoy."
+    )
 
 
 def test_an_old_export_has_texts_only(export):

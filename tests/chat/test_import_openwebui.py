@@ -57,6 +57,30 @@ def test_a_damaged_message_costs_only_itself(export):
     assert len(result.errors) == 2
 
 
+def test_the_text_of_an_attached_document_is_kept(export):
+    question = export["chat"]["history"]["messages"]["q"]
+    question["files"] = [
+        {"type": "file", "name": "stars.txt", "file": {"data": {"content": "Vega\n```"}}},
+        {"type": "file", "name": "moons.txt", "file": {"data": {"status": "pending"}}},
+        {"type": "file", "name": "x", "file": ""},
+    ]
+    [session], _ = read(export)
+    assert session.messages[0].text == (
+        "Name a star.\n\n[file: stars.txt]\n\n````\nVega\n```\n````\n\n"
+        "[file: moons.txt]\n\n[file: x]"
+    )
+
+
+def test_the_items_of_an_answer_replace_its_content(export):
+    answers = export["chat"]["history"]["messages"]
+    message = {"type": "message", "content": [{"type": "output_text", "text": "Vega, of course."}]}
+    thought = {"type": "reasoning", "content": [{"type": "output_text", "text": "Hm"}]}
+    answers["a"] |= {"content": "", "output": [thought, message, 7]}
+    answers["b"]["output"] = [thought]
+    [session], _ = read(export)
+    assert [it.text for it in session.messages[1:]] == ["Vega, of course.", "Sirius."]
+
+
 def test_a_file_without_chats_is_refused():
     with pytest.raises(ImportRejectedError):
         read({"id": "x"}, 7)

@@ -175,7 +175,8 @@ def _get(server: ModelServer, path: str, is_trusted: bool) -> bytes:
         status, body = _fetch(url, headers, is_trusted)
     except outbound_http.OutboundError as error:
         raise ProviderCheckError(_advice(error)) from error
-    if status in (401, 403):
+    # Google responds with 400.
+    if status in (401, 403) or (status == 400 and b"API key not valid" in body):
         raise ProviderCheckError(_("The provider rejected the key. Copy it again."))
     if status == 404:
         raise ProviderCheckError(_("There is nothing at this address. It usually ends in /v1."))

@@ -1,9 +1,40 @@
 """Translates pydantic-ai's exceptions into `ProviderError`."""
 
+import re
+
 from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions
 
 from chat.providers.base import ProviderError
+
+MAX_BODY_CHARS = 2_000
+# What providers write in rejections that pydantic-ai does not recognise: Google, Groq, llama.cpp,
+# LM Studio, TGI, xAI, Together, Cohere, Azure, Mistral and OpenRouter.
+_WORDS: tuple[tuple[type[Exception], re.Pattern[str]], ...] = (
+    (
+        exceptions.ModelContextWindowExceededError,
+        re.compile(
+            "context (?:size|length|window)|exceed_context_size|context the overflows"
+            "|prompt is too long|maximum prompt length|too many tokens|input token count"
+            "|`inputs`|request too large",
+            re.IGNORECASE,
+        ),
+    ),
+    (exceptions.ModelAuthenticationError, re.compile("API key not valid|API_KEY_INVALID")),
+    (exceptions.ContentFilterError, re.compile("content_filter|content management policy")),
+    (exceptions.ModelNotFoundError, re.compile("invalid_model|not a valid model")),
+)
+_REJECTED_STATUSES = (400, 413, 422, 500)
+
+
+def kind_of(error: Exception) -> type[Exception]:
+    """Return the class of `error`, or the class that its text belongs to."""
+    if not isinstance(error, exceptions.ModelHTTPError):
+        return type(error)
+    if error.status_code not in _REJECTED_STATUSES:
+        return type(error)
+    text = str(error.body)[:MAX_BODY_CHARS]
+    return next((kind for kind, words in _WORDS if words.search(text)), type(error))
 
 
 def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) -> ProviderError:
@@ -13,10 +44,11 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
         suffix = f" Try again in {wait:.0f} seconds." if wait else ""
         message = _("Your provider is limiting requests. Try again in a few minutes.")
         return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
+    found = kind_of(error)
     for kind, message, status, code in _TRANSLATIONS:
-        if isinstance(error, kind):
+        if issubclass(found, kind):
             # The provider has removed this model.
-            is_gone = isinstance(error, exceptions.ModelNotFoundError)
+            is_gone = issubclass(found, exceptions.ModelNotFoundError)
             return ProviderError(message, wait, status, code, is_outage=is_gone)
     return ProviderError(_("The provider sent a response that Strata could not read."), wait)
 

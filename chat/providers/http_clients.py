@@ -3,18 +3,13 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
-from openai import AsyncOpenAI
-from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletionMessageParam
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_core import from_json
 
 from chat.providers.base import Delta, Thought
@@ -96,49 +91,6 @@ class LimitedStream(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def openai_provider(
-    base_url: str | None, http: httpx2.AsyncClient, key: str | None = None
-) -> OpenAIProvider:
-    """Return a provider that sends its requests through `http`.
-
-    Without `base_url`, server and key are read from the environment. Raises `UserError` if there is
-    no key.
-    """
-    default = OpenAIProvider(base_url=base_url, api_key=key, http_client=http).client
-    client = RawMessagesClient(base_url=default.base_url, api_key=default.api_key, http_client=http)
-    return OpenAIProvider(openai_client=client)
-
-
-class RawMessagesClient(AsyncOpenAI):
-    """The SDK's client, but it sends messages without transforming them.
-
-    The SDK compares each message with all message types, to find keys to rename and files to read.
-    Chat completions need neither. The comparison would block the event loop for 0.3 ms per message.
-    """
-
-    @cached_property
-    def chat(self) -> AsyncChat:
-        return _RawChat(self)
-
-
-class _RawChat(AsyncChat):
-    @cached_property
-    def completions(self) -> AsyncCompletions:
-        return _RawCompletions(self._client)
-
-
-class _RawCompletions(AsyncCompletions):
-    async def create(  # type: ignore[override]
-        self,
-        *,
-        messages: Iterable[ChatCompletionMessageParam],
-        extra_body: Mapping[str, Any] | None = None,
-        **params: Any,
-    ) -> Any:
-        body = {"messages": list(messages)} | dict(extra_body or {})
-        return await super().create(messages=[], extra_body=body, **params)
-
-
 # The pause between two batches if this process has one open stream. It is shorter than the time
 # between two tokens of an ordinary model. Each further stream adds twice this time to the pause of
 # all: each of five streams delivers text five times a second, each of MAX_PAUSE_STREAMS or more
@@ -150,6 +102,8 @@ TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
 EVENT_END = re.compile(rb"\r?\n\r?\n")
 
+# Reasoning in the text of a reply. pydantic-ai recognises a tag only as the whole text of an event.
+THINKING_START, THINKING_END = "<think>", "</think>"
 # Characters that pydantic-ai may interpret as part of thinking tags or special tokens.
 MARKS = re.compile("[<>\\[\\]\u200b-\u200d\u2060\ufeff]")
 
@@ -249,6 +203,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream, channel: TextChannel | None = None) -> None:
         self._stream = stream
         self._channel = channel
+        self._is_thinking = self._has_text = False
         self._events = self._batches()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -261,7 +216,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         try:
             async for chunk in self._stream:
                 *events, rest = EVENT_END.split(rest + chunk)
-                for event in _merge(events):
+                for event in _merge(self._with_whole_tags(events)):
                     pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
                     for ready in self._not_passed_on(event):
                         yield ready.content + b"\n\n"
@@ -280,6 +235,26 @@ class BatchedEventStream(httpx2.AsyncByteStream):
             yield ready.content + b"\n\n"
         if rest:
             yield rest
+
+    def _with_whole_tags(self, events: Iterable[bytes]) -> "Iterator[ParsedEvent]":
+        """Yield the parsed events. The tags of reasoning at the beginning of the reply get events
+        of their own, which are not merged with others.
+        """
+        for event in map(_parse, events):
+            text = event.text if event.key == "content" else ""
+            while text and not self._has_text:
+                tag = THINKING_END if self._is_thinking else THINKING_START
+                before, found, after = text.partition(tag)
+                if not found or (before.strip() and not self._is_thinking):
+                    self._has_text = bool(text.strip()) and not self._is_thinking
+                    break
+                if before:
+                    yield event.with_text(before)
+                yield event.with_text(tag, is_alone=True)
+                self._has_text, self._is_thinking = self._is_thinking, not self._is_thinking
+                text = after
+            if text or event.key != "content":
+                yield event.with_text(text) if 0 < len(text) < len(event.text) else event
 
     def _not_passed_on(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
         """Return the events that the SDK must interpret after `event`. At the end, it is None."""
@@ -306,15 +281,23 @@ class ParsedEvent(NamedTuple):
         """Return this event with the joined text of `events`, of which it is the first."""
         if len(events) == 1:
             return self
-        text = "".join(event.text for event in events)
+        return self.with_text("".join(event.text for event in events))
+
+    def with_text(self, text: str, is_alone: bool = False) -> "ParsedEvent":
+        """Return this event with another text. If `is_alone`, it is not merged with others."""
         payload = json.loads(self.content.removeprefix(b"data:"))
         payload["choices"][0]["delta"][self.key] = text
-        return self._replace(content=b"data: " + json.dumps(payload).encode(), text=text)
+        content = b"data: " + json.dumps(payload).encode()
+        return (
+            ParsedEvent(content, object())
+            if is_alone
+            else self._replace(content=content, text=text)
+        )
 
 
-def _merge(events: Iterable[bytes]) -> Iterator[ParsedEvent]:
+def _merge(events: Iterable[ParsedEvent]) -> Iterator[ParsedEvent]:
     """Yield the events. Consecutive events that add to the same text are merged."""
-    for _, group in groupby(map(_parse, events), key=lambda event: (event.key, event.frame)):
+    for _, group in groupby(events, key=lambda event: (event.key, event.frame)):
         first, *more = group
         yield first.joined([first, *more])
 

@@ -18,6 +18,7 @@ from pydantic_ai.tools import ToolDefinition
 from chat import attachments
 from chat.prompt.types import PromptMessage
 from chat.providers.base import OutputSchema, ProviderError, ReplyOptions
+from chat.providers.errors import kind_of
 
 ImageData = Mapping[UUID, bytes]
 OpenAIParams = Mapping[str, Any]
@@ -119,7 +120,8 @@ def is_content_rejected(error: Exception) -> bool:
         exceptions.ModelNotFoundError,
         exceptions.ModelContextWindowExceededError,
     )
-    return isinstance(error, exceptions.ModelRequestRejectedError) and not isinstance(error, other)
+    kind = kind_of(error)
+    return issubclass(kind, exceptions.ModelRequestRejectedError) and not issubclass(kind, other)
 
 
 def to_model_settings(

@@ -19,7 +19,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.settings import ModelSettings
 
 from chat.prompt.types import PromptMessage, ToolCall
-from chat.providers import http_clients
+from chat.providers import compatible, http_clients
 from chat.providers.base import (
     MAX_CALL_COST,
     MAX_CALL_TOKENS,
@@ -211,11 +211,15 @@ class PydanticAIProvider:
             )
             return AnthropicModel(model_name, provider=provider)
         if server is not None:
-            openai = http_clients.openai_provider(server.address, http, server.key)
-            return OpenAIChatModel(model_name or self.name, provider=openai)
+            openai = compatible.openai_provider(server.address, http, server.key)
+            return compatible.CompatibleModel(model_name or self.name, provider=openai)
         try:
             if prefix in OPENAI_PREFIXES:
-                return infer_model(self.name, lambda _: http_clients.openai_provider(None, http))
+                openai = compatible.openai_provider(None, http)
+                model = infer_model(self.name, lambda _: openai)
+                if type(model) is not OpenAIChatModel:
+                    return model
+                return compatible.CompatibleModel(model_name, provider=openai)
             return infer_model(self.name)
         except ImportError as error:
             raise ProviderError(

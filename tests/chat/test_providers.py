@@ -177,6 +177,14 @@ def test_a_server_without_a_list_of_models_is_refused(add, wire, monkeypatch, mo
     assert "no list of models" in str(add(**compatible(wire)).context["form"].errors["address"])
 
 
+def test_google_rejects_a_key_with_another_status(add, wire, monkeypatch):
+    monkeypatch.setattr(Wire, "status", 400)
+    monkeypatch.setattr(Wire, "models", [{"error": {"message": "API key not valid. Pass one."}}])
+    page = add(kind="google", key=KEY).content.decode()
+    assert "The provider rejected the key." in page
+    assert not ModelProvider.objects.exists()
+
+
 def test_an_address_that_became_internal_is_not_called(add, wire, settings):
     add(**compatible(wire))
     settings.OUTBOUND_ALLOW = []

@@ -1,0 +1,255 @@
+"""Servers of OpenAI's chat completions API that differ from OpenAI's."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+
+import httpx2
+import pytest
+
+from chat.prompt.types import PromptMessage, ToolCall
+from chat.providers import (
+    Delta,
+    Finished,
+    ModelServer,
+    OutputSchema,
+    OutputSchemaRejectedError,
+    ProviderError,
+    ReplyOptions,
+    Thought,
+    compatible,
+)
+from chat.providers.http_clients import batch_events
+from chat.providers.pydantic_ai import PydanticAIProvider
+
+pytestmark = pytest.mark.django_db
+PROMPT = [PromptMessage("system", "Be brief."), PromptMessage("user", "When is the cutover?")]
+LIMITED = ReplyOptions(settings={"max_tokens": 50})
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+NAMES = ("max_completion_tokens", "max_tokens", "stream_options")
+
+
+def event(delta: dict, finish_reason: str | None = None, **fields) -> dict:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"} | {
+        "choices": [choice],
+        **fields,
+    }
+
+
+def words(*texts: str) -> list[dict]:
+    return [*(event({"content": text}) for text in texts), event({}, "stop")]
+
+
+class Wire:
+    """A server that sends the queued answers. A list is a stream, in one piece for each item that
+    is a list itself.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[Sequence | tuple[int, object]] = []
+        self.requests: list[dict] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(json.loads(request.content))
+        answer = self.answers.pop(0)
+        if isinstance(answer, tuple):
+            return httpx2.Response(answer[0], json=answer[1])
+        headers = {"Content-Type": "text/event-stream"}
+        return httpx2.Response(200, headers=headers, content=self._pieces(answer))
+
+    async def _pieces(self, answer: Sequence) -> AsyncIterator[bytes]:
+        for piece in [*answer, "[DONE]"]:
+            events = piece if isinstance(piece, list) else [piece]
+            lines = (it if isinstance(it, str) else json.dumps(it) for it in events)
+            yield b"".join(f"data: {line}\n\n".encode() for line in lines)
+
+    def sent_fields(self) -> list[dict]:
+        return [{name: it[name] for name in NAMES if name in it} for it in self.requests]
+
+
+@pytest.fixture
+def wire(monkeypatch) -> Wire:
+    wire = Wire()
+    monkeypatch.setattr(compatible, "_rejected_fields", set())
+    monkeypatch.setattr(
+        PydanticAIProvider,
+        "_new_http_client",
+        lambda _: httpx2.AsyncClient(
+            transport=httpx2.MockTransport(wire), event_hooks={"response": [batch_events]}
+        ),
+    )
+    return wire
+
+
+@pytest.fixture
+def provider() -> PydanticAIProvider:
+    return PydanticAIProvider("mistral:m", ModelServer("mistral", "http://mistral.invalid", "key"))
+
+
+def stream(provider, options=ReplyOptions()) -> tuple[str, str, Finished]:
+    """Return the text, the reasoning and the last event."""
+
+    async def collect() -> list:
+        return [event async for event in provider.stream(PROMPT, options)]
+
+    *events, finished = asyncio.run(collect())
+    assert isinstance(finished, Finished)
+    texts = ("".join(it.text for it in events if isinstance(it, kind)) for kind in (Delta, Thought))
+    return *texts, finished
+
+
+def forbidden(*names: str) -> tuple[int, dict]:
+    """The error of Mistral's API for fields that it does not have."""
+    reason = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+    detail = [reason | {"loc": ["body", name]} for name in names]
+    return 422, {"object": "error", "message": {"detail": detail}, "type": "invalid_request_error"}
+
+
+def test_fields_that_a_server_rejects_are_replaced_and_not_sent_again(wire, provider):
+    wire.answers = [
+        forbidden("max_completion_tokens"),
+        forbidden("stream_options"),
+        words("Hello"),
+        words("Hello"),
+    ]
+    for _ in range(2):
+        assert stream(provider, LIMITED)[0] == "Hello"
+    replaced = {"max_tokens": 50}
+    assert wire.sent_fields() == [
+        {"max_completion_tokens": 50, "stream_options": {"include_usage": True}},
+        {"max_tokens": 50, "stream_options": {"include_usage": True}},
+        replaced,
+        replaced,
+    ]
+
+
+def test_a_summary_of_such_a_server_is_written(wire, provider):
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "Hi"},
+        "finish_reason": "stop",
+    }
+    completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
+    wire.answers = [
+        forbidden("max_completion_tokens"),
+        (200, completion | {"choices": [choice], "usage": USAGE}),
+    ]
+    assert provider.complete(PROMPT, 50).text == "Hi"
+    assert wire.sent_fields() == [{"max_completion_tokens": 50}, {"max_tokens": 50}]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_completion_tokens is too large: 50. This model supports at most 40 completion tokens.",
+        "Extra inputs are not permitted: seed",
+    ],
+)
+def test_other_rejections_are_reported(wire, provider, message):
+    wire.answers = [(400, {"error": {"message": message}})]
+    with pytest.raises(ProviderError, match="rejected the request"):
+        stream(provider, LIMITED)
+    assert len(wire.requests) == 1
+
+
+def test_a_field_is_replaced_only_once(wire, provider):
+    wire.answers = [forbidden("max_completion_tokens"), forbidden("max_tokens")]
+    with pytest.raises(ProviderError, match="rejected the request"):
+        stream(provider, LIMITED)
+    assert len(wire.requests) == 2
+
+
+def test_the_tokens_so_far_in_each_event_are_not_added_up(wire, provider):
+    counts = [USAGE | {"completion_tokens": number} for number in (1, 2, 3)]
+    events = words("On", " 3 March.")
+    wire.answers = [[it | {"usage": usage} for it, usage in zip(events, counts, strict=True)]]
+    _, _, finished = stream(provider)
+    assert (finished.input_tokens, finished.output_tokens) == (7, 3)
+
+
+@pytest.mark.parametrize("usage", [{**USAGE, "prompt_tokens": 0, "completion_tokens": 0}, {}])
+def test_tokens_that_a_server_does_not_count_are_estimated(wire, provider, usage):
+    wire.answers = [[*words("On", " 3 March."), event({}, choices=[], usage=usage)]]
+    _, _, finished = stream(provider)
+    assert finished.input_tokens == sum(message.tokens for message in PROMPT)
+    assert finished.output_tokens > 0
+
+
+def test_tool_calls_with_the_same_number_stay_apart(wire, provider):
+    def call(id: str | None, name: str | None, arguments: str) -> dict:
+        function = {"name": name, "arguments": arguments}
+        return event({"tool_calls": [{"index": 0, "id": id, "function": function}]})
+
+    wire.answers = [
+        [
+            call("c1", "search", '{"a":'),
+            call("x9", None, "1}"),
+            call("c2", "search", '{"a":2}'),
+            event({}, "tool_calls"),
+        ]
+    ]
+    _, _, finished = stream(provider)
+    assert finished.calls == (
+        ToolCall("c1", "search", '{"a":1}'),
+        ToolCall("c2", "search", '{"a":2}'),
+    )
+
+
+TAGGED = ("<think>", "\n", "Hm", ", so", "</think>", "\n\n", "On ", "3 March.")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [words(*TAGGED)],
+        words(*TAGGED),
+        [words(*TAGGED)[:1], words(*TAGGED)[1:]],
+        [words("\n<think>\nHm, so</think>\n\nOn 3 March.")],
+        [words("<think>\nHm", ", so</think>\n\nOn", " 3 March.")],
+    ],
+)
+def test_reasoning_in_the_text_is_recognised_however_it_arrives(wire, provider, pieces):
+    wire.answers = [pieces]
+    text, thought, _ = stream(provider)
+    assert (text.strip(), thought.strip()) == ("On 3 March.", "Hm, so")
+
+
+@pytest.mark.parametrize("reply", ["Use <think> or </think>.", "</think> ends it.", "<thinking>"])
+def test_tags_within_a_reply_are_text(wire, provider, reply):
+    wire.answers = [words(reply, " Done.")]
+    assert stream(provider)[:2] == (f"{reply} Done.", "")
+
+
+TOO_LONG = [
+    {"error": {"message": "the request exceeds the available context size", "code": 400}},
+    {"error": "The number of tokens to keep is greater than the context length"},
+    [{"error": {"message": "The input token count (9) exceeds the maximum number of tokens"}}],
+    {"error": "This model's maximum prompt length is 131072."},
+    {"error": "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"},
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        *((400, body, "context_length_exceeded") for body in TOO_LONG),
+        (413, {"error": {"message": "Request too large"}}, "context_length_exceeded"),
+        (400, [{"error": {"message": "API key not valid."}}], "model_not_configured"),
+        (400, {"error": {"message": "No", "code": "content_filter"}}, "content_filter"),
+        (400, {"message": "Invalid model: m", "type": "invalid_model"}, "model_not_configured"),
+        (500, {"error": {"message": "Context size has been exceeded."}}, "context_length_exceeded"),
+    ],
+)
+def test_the_words_of_a_provider_are_recognised(wire, provider, status, body, code):
+    wire.answers = [(status, body)]
+    with pytest.raises(ProviderError) as caught:
+        stream(provider)
+    assert caught.value.code == code
+
+
+def test_a_prompt_that_is_too_long_is_no_rejected_schema(wire, provider):
+    wire.answers = [(400, TOO_LONG[0])]
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(PROMPT, 50, OutputSchema("s", {"type": "object"}))
+    assert not isinstance(caught.value, OutputSchemaRejectedError)

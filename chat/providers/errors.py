@@ -16,7 +16,7 @@ _WORDS: tuple[tuple[type[Exception], re.Pattern[str]], ...] = (
         re.compile(
             "context (?:size|length|window)|exceed_context_size|context the overflows"
             "|prompt is too long|maximum prompt length|too many tokens|input token count"
-            "|`inputs`|request too large",
+            "|`inputs`|request too large|too large to process",
             re.IGNORECASE,
         ),
     ),

@@ -29,6 +29,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[dict] = []
         self.failures: list[int] = []
+        self.max_batch = self.max_chars = 1_000_000
+        self.has_dimensions = True
         self.delay = 0.0
         self.value = 1.0
 
@@ -48,7 +50,13 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append(payload)
         time.sleep(self.server.delay)
         status = self.server.failures.pop(0) if self.server.failures else 200
-        texts = payload["input"]
+        texts, error = payload["input"], "no"
+        if "dimensions" in payload and not self.server.has_dimensions:
+            status, error = 400, "It does not support changing output dimensions."
+        elif len(texts) > self.server.max_batch:
+            status, error = 422, f"batch size {len(texts)} > maximum allowed batch size"
+        elif max(map(len, texts)) > self.server.max_chars:
+            status, error = 413, "`inputs` must have less than 512 tokens."
         vectors = np.array([[len(text), self.server.value, 0] for text in texts], "<f4")
         data = [
             {"object": "embedding", "index": place, "embedding": _encoded(vector, payload)}
@@ -56,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         ]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         answer = {"object": "list", "model": "m", "data": data, "usage": usage}
-        body = json.dumps(answer if status == 200 else {"error": {"message": "no"}}).encode()
+        body = json.dumps(answer if status == 200 else {"error": {"message": error}}).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -139,6 +147,47 @@ def test_a_lease_is_renewed_before_each_request(server, project):
     assert rows.shape == (200, 3)
     assert [len(request["input"]) for request in server.requests] == [96, 96, 8]
     assert renewals == [0, 1, 2]
+
+
+def test_a_server_that_takes_fewer_texts_gets_smaller_batches(server):
+    server.max_batch = 10
+    embedder = RemoteEmbedder("openai:small", 3)
+    texts = ["a" * length for length in range(1, 31)]
+    rows = embedder.embed_documents(texts)
+    assert rows.shape == (30, 3)
+    np.testing.assert_allclose(rows[:, 0] / rows[:, 1], np.arange(1, 31), rtol=1e-5)
+    server.requests.clear()
+    embedder.embed_documents(texts[:20])
+    assert [len(request["input"]) for request in server.requests] == [8, 8, 4]
+
+
+def test_of_a_text_that_is_too_long_the_beginning_is_embedded(server):
+    server.max_chars = 600
+    embedder = RemoteEmbedder("openai:small", 3)
+    rows = embedder.embed_documents(["a", "b" * 2_000, "cc"])
+    np.testing.assert_allclose(rows[:, 0] / rows[:, 1], [1, 500, 2], rtol=1e-5)
+    assert embedder.embed_query("b" * 2_000)[0] == rows[1][0]
+    server.requests.clear()
+    embedder.embed_documents(["a", "b", "c"])
+    assert [len(request["input"]) for request in server.requests] == [3]
+
+
+def test_texts_that_are_rejected_for_another_reason_are_an_error(server):
+    server.max_chars = 0
+    with pytest.raises(EmbedderError, match="too long"):
+        RemoteEmbedder("openai:small", 3).embed_documents(["a", "b"])
+    with pytest.raises(EmbedderError, match="too long"):
+        RemoteEmbedder("openai:small", 3).embed_query("a")
+
+
+def test_dimensions_are_not_sent_to_a_server_that_rejects_them(server):
+    server.has_dimensions = False
+    embedder = RemoteEmbedder("openai:small", 3)
+    assert embedder.embed_query("a").shape == (3,)
+    embedder.embed_documents(["a"])
+    assert ["dimensions" in request for request in server.requests] == [True, False, False]
+    with pytest.raises(EmbedderError, match="STRATA_EMBEDDING_DIMENSIONS"):
+        RemoteEmbedder("openai:small", 4).embed_query("a")
 
 
 def test_a_failure_that_passes_is_tried_again(server):

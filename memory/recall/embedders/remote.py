@@ -19,7 +19,7 @@ from chat.metrics import measure_call
 from chat.providers import Finished, ProviderError, prices
 from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import begin_embedding
-from chat.providers.errors import to_provider_error
+from chat.providers.errors import MAX_BODY_CHARS, to_provider_error
 from chat.providers.http_clients import new_http_client
 from memory.recall.embedders.base import EmbedderError, Matrix, normalise
 from projects.core.database import release_connections
@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 96
 # Seconds between attempts to embed documents. Queries are not retried: recall can search by words.
 RETRY_WAITS_S = (1.0, 4.0, 15.0)
+# The codes of errors that smaller batches or shorter texts may not have.
+SIZE_CODES = ("request_refused", "context_length_exceeded")
+# A text that is too long for the model is not cut to fewer characters.
+MIN_CUT_CHARS = 200
 # Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}
 
@@ -46,6 +50,14 @@ def _new_provider(name: str, http: httpx2.AsyncClient) -> Provider[Any]:
     return infer_provider(name)
 
 
+class RejectedTextsError(EmbedderError):
+    """The model rejected the texts. `is_too_long` is true if a text is longer than it accepts."""
+
+    def __init__(self, message: str, is_too_long: bool) -> None:
+        super().__init__(message)
+        self.is_too_long = is_too_long
+
+
 class RemoteEmbedder:
     """A model with a pydantic-ai name, such as `openai:text-embedding-3-small`.
 
@@ -58,25 +70,52 @@ class RemoteEmbedder:
     def __init__(self, model: str, dimensions: int) -> None:
         self.model, self.dimensions = model, dimensions
         self.name = f"{model}@{dimensions}"[:200]
+        # Smaller after the server rejected a batch.
+        self._batch_size = BATCH_SIZE
+        # False after the server rejected the parameter.
+        self._sends_dimensions = True
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        rows = [
-            self._embed_with_retries(texts[start : start + BATCH_SIZE])
-            for start in range(0, len(texts), BATCH_SIZE)
-        ]
+        rows = []
+        while texts:
+            size = self._batch_size
+            rows.append(self._embed_with_retries(texts[:size]))
+            texts = texts[size:]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
-        return self._embed([text], "query")[0]
+        try:
+            return self._embed([text], "query")[0]
+        except RejectedTextsError as error:
+            if not error.is_too_long or len(text) <= MIN_CUT_CHARS:
+                raise
+        return self.embed_query(text[: len(text) // 2])
 
     def _embed_with_retries(self, texts: Sequence[str]) -> Matrix:
         for wait in RETRY_WAITS_S:
             try:
                 return self._embed(texts, "document")
+            except RejectedTextsError as error:
+                return self._embed_in_parts(texts, error)
             except EmbedderError as error:
                 log.warning("embedding_failed embedder=%s reason=%s", self.name, error)
                 time.sleep(wait)
         return self._embed(texts, "document")
+
+    def _embed_in_parts(self, texts: Sequence[str], error: RejectedTextsError) -> Matrix:
+        """Embed the two halves of a batch, because servers limit batches, some to 10 texts. Of a
+        single text that is too long, embed the beginning.
+        """
+        if len(texts) > 1:
+            half = (len(texts) + 1) // 2
+            self._batch_size = min(self._batch_size, half)
+            parts = (texts[:half], texts[half:])
+            return np.concatenate([self._embed_with_retries(part) for part in parts])
+        # The reason was this text, not the number of texts.
+        self._batch_size = BATCH_SIZE
+        if not error.is_too_long or len(texts[0]) <= MIN_CUT_CHARS:
+            raise error
+        return self._embed_with_retries([texts[0][: len(texts[0]) // 2]])
 
     def _embed(self, texts: Sequence[str], input_type: EmbedInputType) -> Matrix:
         booking = begin_embedding(self.model)
@@ -93,6 +132,9 @@ class RemoteEmbedder:
         except ProviderError as error:
             if booking is not None:
                 booking.fail(error, ())
+            if error.code in SIZE_CODES:
+                is_too_long = error.code == "context_length_exceeded"
+                raise RejectedTextsError(str(error), is_too_long) from error
             raise EmbedderError(error.message) from error
         except (ImportError, ValueError) as error:
             raise EmbedderError(f"The embedder “{self.model}” cannot be used.") from error
@@ -116,8 +158,17 @@ class RemoteEmbedder:
                 model = infer_embedding_model(
                     self.model, provider_factory=lambda name: _new_provider(name, http)
                 )
-                client = Client(model, settings=EmbeddingSettings(dimensions=self.dimensions))
-                return await client.embed(list(texts), input_type=input_type)
+                if self._sends_dimensions:
+                    settings = EmbeddingSettings(dimensions=self.dimensions)
+                    try:
+                        return await Client(model, settings=settings).embed(
+                            list(texts), input_type=input_type
+                        )
+                    except exceptions.ModelHTTPError as error:
+                        if not _rejects_dimensions(error):
+                            raise
+                        self._sends_dimensions = False
+                return await Client(model).embed(list(texts), input_type=input_type)
 
         try:
             return asyncio.run(embed())
@@ -126,3 +177,11 @@ class RemoteEmbedder:
             raise ProviderError(reason, status=504, code="timeout") from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
+
+
+def _rejects_dimensions(error: exceptions.ModelHTTPError) -> bool:
+    """Return whether a server rejected the parameter `dimensions`, as vLLM does for models with a
+    fixed number, even if it is the same.
+    """
+    text = str(error.body)[:MAX_BODY_CHARS].lower()
+    return error.status_code in (400, 422) and ("dimension" in text or "matryoshka" in text)

@@ -7,6 +7,7 @@ from pydantic_ai import exceptions
 
 from chat.providers.base import ProviderError
 
+BLOCKED = _("The provider blocked the reply.")
 MAX_BODY_CHARS = 2_000
 # What providers write in rejections that pydantic-ai does not recognise: Google, Groq, llama.cpp,
 # LM Studio, TGI, xAI, Together, Cohere, Azure, Mistral and OpenRouter.
@@ -124,5 +125,5 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
         _("The provider returned an error. Try again."),
         *(502, "upstream_error"),
     ),
-    (exceptions.ContentFilterError, _("The provider blocked the reply."), *(400, "content_filter")),
+    (exceptions.ContentFilterError, BLOCKED, *(400, "content_filter")),
 )

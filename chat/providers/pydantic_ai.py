@@ -33,7 +33,7 @@ from chat.providers.base import (
     ReplyOptions,
     Thought,
 )
-from chat.providers.errors import to_provider_error
+from chat.providers.errors import BLOCKED, to_provider_error
 from chat.providers.http_clients import TextChannel, text_channel
 from chat.providers.message_mapping import (
     ImageData,
@@ -53,6 +53,7 @@ log = logging.getLogger(__name__)
 # pydantic-ai's providers that use the server at OPENAI_BASE_URL.
 OPENAI_PREFIXES = ("openai", "openai-chat")
 NO_OUTPUT = _("The model sent an empty reply.")
+ONLY_REASONING = _("The model reached its token limit before it began to reply.")
 
 # The models of each event loop. They are not shared, because connections belong to one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ModelServer | None], Model]]
@@ -307,7 +308,10 @@ def _finished(
 
 
 def _no_output(finished: Finished) -> ProviderError:
-    error = ProviderError(NO_OUTPUT)
+    if finished.filtered:
+        error = ProviderError(BLOCKED, status=400, code="content_filter")
+    else:
+        error = ProviderError(ONLY_REASONING if finished.cut_off else NO_OUTPUT)
     error.finished = finished
     return error
 

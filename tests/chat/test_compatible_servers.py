@@ -253,3 +253,23 @@ def test_a_prompt_that_is_too_long_is_no_rejected_schema(wire, provider):
     with pytest.raises(ProviderError) as caught:
         provider.complete(PROMPT, 50, OutputSchema("s", {"type": "object"}))
     assert not isinstance(caught.value, OutputSchemaRejectedError)
+
+
+@pytest.mark.parametrize(
+    ("events", "message", "code"),
+    [
+        ([event({}, "content_filter")], "blocked the reply", "content_filter"),
+        ([event({"refusal": "I cannot."}), event({}, "stop")], "blocked", "content_filter"),
+        (
+            [event({"reasoning_content": "Hm"}), event({}, "length")],
+            "reached its token limit",
+            "upstream_error",
+        ),
+        ([event({}, "stop")], "empty reply", "upstream_error"),
+    ],
+)
+def test_a_reply_without_text_has_its_reason(wire, provider, events, message, code):
+    wire.answers = [events]
+    with pytest.raises(ProviderError, match=message) as caught:
+        stream(provider)
+    assert caught.value.code == code

@@ -9,12 +9,14 @@ reports of Deep Research are the state of a widget. The page shows both.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from chat.importers.base import (
     ImportedFile,
     ImportedImage,
     ImportedSession,
+    ImportRejectedError,
     ImportResult,
     InvalidItemError,
     first_plausible,
@@ -46,6 +48,36 @@ _MARKS = re.compile("[\ue200-\ue206]")
 SHOWN = ("text", "multimodal_text")
 CANVAS = ("canmore.create_textdoc", "canmore.update_textdoc")
 MAX_REFERENCES_CHARS = 500_000
+# Documents whose text becomes a part of their message. ChatGPT stores a long text that is pasted as
+# “Pasted text.txt”.
+TEXT_FILES = (
+    *(".txt", ".md", ".csv", ".tsv", ".json", ".log", ".yaml", ".yml", ".xml", ".html", ".css"),
+    *(".js", ".ts", ".py", ".java", ".c", ".cpp", ".go", ".rs", ".sh", ".sql"),
+)
+# The maximum size of the documents of a conversation together, because each message can name the
+# same document.
+MAX_DOCUMENTS_BYTES = 2 * 2**20
+
+
+class ConversationFiles:
+    """The files of the zip file, by id, for the messages of one conversation."""
+
+    def __init__(self, files: Mapping[str, ImportedFile]) -> None:
+        self._files, self._room = files, MAX_DOCUMENTS_BYTES
+
+    def image(self, file: str, name: str, description: str) -> ImportedImage | None:
+        return image_from_zip(self._files.get(file), name, description)
+
+    def document(self, file: str, name: str) -> str:
+        """Return the text of a document, or a note if it is missing, too long or not a text."""
+        found = self._files.get(file) if name.lower().endswith(TEXT_FILES) else None
+        text = ""
+        if found is not None and self._room > 0:
+            with suppress(ImportRejectedError, UnicodeDecodeError):
+                data = found.open().read(self._room + 1)
+                self._room -= len(data)
+                text = data.decode("utf-8-sig") if self._room >= 0 else ""
+        return quoted_document(name, text) if text.strip() else f"[file: {name}]"
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -70,7 +102,8 @@ def _session(
         raise InvalidItemError("It is not a conversation.")
     # A damaged message becomes an empty node, so that its children are attached to its parent.
     nodes = {name: TreeNode(parent=_parent(value)) for name, value in mapping.items()}
-    nodes |= parse_each(mapping.items(), lambda value: _node(value, files), errors)
+    own_files = ConversationFiles(files)
+    nodes |= parse_each(mapping.items(), lambda value: _node(value, own_files), errors)
     start = parse_time(fields.get("create_time"))
     messages, head = order_messages(nodes, fields.get("current_node"), start)
     updated = parse_time(fields.get("update_time"))
@@ -90,7 +123,7 @@ def _parent(node: object) -> str | None:
     return get_text(node, "parent") or None if isinstance(node, dict) else None
 
 
-def _node(value: object, files: Mapping[str, ImportedFile]) -> TreeNode:
+def _node(value: object, files: ConversationFiles) -> TreeNode:
     """Return a node. It has no text if ChatGPT hides the message. Raises `InvalidItemError`."""
     if value is None or require_object(value).get("message") is None:
         return TreeNode(parent=_parent(value))
@@ -109,10 +142,11 @@ def _node(value: object, files: Mapping[str, ImportedFile]) -> TreeNode:
 
 
 def _visible_content(
-    message: JSONObject, role: str, files: Mapping[str, ImportedFile]
+    message: JSONObject, role: str, files: ConversationFiles
 ) -> tuple[str, tuple[ImportedImage, ...]]:
     """Return the visible text and images of a message, without instructions, reasoning and tool
-    calls. An image that is not in `files` is replaced by a note in the text.
+    calls. An image that is not in `files` is replaced by a note in the text. A document of the user
+    is a part of the text, if it is a text in `files`.
     """
     content, metadata = get_object(message, "content"), get_object(message, "metadata")
     if (
@@ -136,7 +170,7 @@ def _visible_content(
     for part in content["parts"]:
         if isinstance(part, dict) and part.get("content_type") == "image_asset_pointer":
             file, name, description = _image(part, names)
-            image = image_from_zip(files.get(file), name, description)
+            image = files.image(file, name, description)
             if image and len(images) < MAX_IMAGES_PER_MESSAGE:
                 images.append(image)
             else:
@@ -145,7 +179,7 @@ def _visible_content(
             # The text of a tool's result is for the model, but its images are part of the answer.
             texts.append(_part_text(part))
     if role == "user":
-        texts += [f"[file: {name}]" for name in names.values()]
+        texts += [files.document(file, name) for file, name in names.items()]
     return _without_references("\n\n".join(filter(None, texts)), metadata), tuple(images)
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from chat import attachments
 from chat.attachments import images
-from chat.importers import FileResult, import_file
+from chat.importers import FileResult, chatgpt, import_file
 from chat.models import Attachment, Message, Session
 from memory.forgetting.service import ForgetScope, forget
 from projects.models import Project
@@ -67,6 +67,36 @@ def test_a_file_that_is_no_image_stays_a_note(project, owner, data):
     result = brought(project, owner, {"file-Map1-map.png": data})
     assert (question().text, result.errors) == (NOTED, [])
     assert not Attachment.objects.exists()
+
+
+def with_documents(*names: str) -> dict[str, bytes]:
+    whole = deepcopy(BRANCHES)
+    metadata = whole["mapping"]["u2"]["message"]["metadata"]
+    metadata["attachments"] = [{"id": f"file-D{n}", "name": name} for n, name in enumerate(names)]
+    return {"conversations.json": file_of(whole).read()}
+
+
+@pytest.mark.parametrize("stored", ["file-D0-Pasted text.txt", "file-D0.dat"])
+def test_the_text_of_a_document_in_the_zip_is_kept(project, owner, stored):
+    text = "\ufeffFrom the log:\n```\n".encode()
+    brought(project, owner, with_documents("Pasted text.txt") | {stored: text})
+    assert question().text.endswith("[file: Pasted text.txt]\n\n````\nFrom the log:\n```\n\n````")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"", b" ", b"x" * 1_001])
+def test_a_document_that_is_no_text_or_too_long_stays_a_note(project, owner, data, monkeypatch):
+    monkeypatch.setattr(chatgpt, "MAX_DOCUMENTS_BYTES", 1_000)
+    files = with_documents("a.txt", "b.pdf") | {"file-D0-a.txt": data, "file-D1-b.pdf": b"text"}
+    result = brought(project, owner, files)
+    assert question().text.endswith("[file: a.txt]\n\n[file: b.pdf]")
+    assert result.errors == []
+
+
+def test_documents_of_a_conversation_have_a_limited_size(project, owner, monkeypatch):
+    monkeypatch.setattr(chatgpt, "MAX_DOCUMENTS_BYTES", 15)
+    documents = {f"file-D{n}-x.txt": b"0123456789" for n in range(3)}
+    brought(project, owner, with_documents("a.txt", "b.txt", "c.txt") | documents)
+    assert question().text.endswith("```\n0123456789\n```\n\n[file: b.txt]\n\n[file: c.txt]")
 
 
 def test_an_image_missing_from_the_zip_stays_a_note(project, owner):

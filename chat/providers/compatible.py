@@ -10,7 +10,13 @@ from functools import cached_property
 from typing import Any
 
 import httpx2
-from openai import AsyncOpenAI, BadRequestError, Omit, UnprocessableEntityError
+from openai import (
+    AsyncOpenAI,
+    BadRequestError,
+    InternalServerError,
+    Omit,
+    UnprocessableEntityError,
+)
 from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
@@ -18,17 +24,25 @@ from openai.types.chat.chat_completion_chunk import ChoiceDelta
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.providers.openai import OpenAIProvider
 
-# Fields that some servers reject, such as Mistral's, and the field to send instead.
-REPLACED_FIELDS = {"max_completion_tokens": "max_tokens", "stream_options": ""}
+# Fields that some servers or models reject, and the field to send instead. Mistral rejects the
+# first two, reasoning models a temperature.
+REPLACED_FIELDS = {
+    "max_completion_tokens": "max_tokens",
+    **dict.fromkeys(("stream_options", "temperature", "top_p", "reasoning_effort"), ""),
+}
 # How servers name the reason. A value that is too large is rejected in other words.
 _UNKNOWN_FIELD = re.compile(
     "extra|unrecogni[sz]ed|unknown|unsupported|unexpected|additional propert"
-    "|not (?:permitted|allowed|supported)",
+    "|not (?:permitted|allowed|supported)|does not support",
     re.IGNORECASE,
 )
+# How servers reject system messages, such as Google and vLLM for Gemma.
+_NO_SYSTEM = re.compile("developer instruction is not enabled|system role", re.IGNORECASE)
+SYSTEM_ROLES = ("system", "developer")
 MAX_ERROR_CHARS = 2_000
-# Pairs (address of a server, field that it rejected). Kept until this process ends.
-_rejected_fields: set[tuple[str, str]] = set()
+# What models reject: fields, and SYSTEM_ROLES[0] for system messages. By the address of the server
+# and the name of the model. Kept until this process ends.
+_rejected: dict[tuple[str, object], frozenset[str]] = {}
 
 
 def openai_provider(
@@ -70,29 +84,57 @@ class _RawCompletions(AsyncCompletions):
         extra_body: Mapping[str, Any] | None = None,
         **params: Any,
     ) -> Any:
-        """Send the request. If the server rejects one of REPLACED_FIELDS, send it without it."""
+        """Send the request. Send it again without what the server rejects: one of REPLACED_FIELDS,
+        or the system messages, which then become a part of the first user message.
+        """
         body = {"messages": list(messages)} | dict(extra_body or {})
-        address = str(self._client.base_url)
+        fields = {name: it for name, it in params.items() if not isinstance(it, Omit)}
+        key = (str(self._client.base_url), fields.get("model"))
         while True:
-            sent = _without(params, {name for at, name in _rejected_fields if at == address})
+            known = _rejected.get(key, frozenset())
+            sent, sent_body = _without(fields, known), _without(body, known)
             try:
-                return await super().create(messages=[], extra_body=body, **sent)
-            except (BadRequestError, UnprocessableEntityError) as error:
-                text = str(error.body)[:MAX_ERROR_CHARS]
-                rejected = {name for name in REPLACED_FIELDS if name in sent and name in text}
-                if not rejected or not _UNKNOWN_FIELD.search(text):
+                return await super().create(messages=[], extra_body=sent_body, **sent)
+            except (BadRequestError, UnprocessableEntityError, InternalServerError) as error:
+                found = _found(str(error.body)[:MAX_ERROR_CHARS], {**sent, **sent_body}) - known
+                if not found:
                     raise
-            _rejected_fields.update((address, name) for name in rejected)
+            _rejected[key] = known | found
 
 
-def _without(params: Mapping[str, Any], rejected: Iterable[str]) -> dict[str, Any]:
-    """Return `params` with the replacements of the `rejected` fields."""
-    sent = {name: value for name, value in params.items() if not isinstance(value, Omit)}
+def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
+    """Return what the text of an error rejects of the request."""
+    found = {it for it in REPLACED_FIELDS if it in sent and it in error}
+    found = found if _UNKNOWN_FIELD.search(error) else set()
+    return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
+
+
+def _without(fields: Mapping[str, Any], rejected: Iterable[str]) -> dict[str, Any]:
+    """Return `fields` with replacements of what is `rejected`."""
+    sent = dict(fields)
     for name in rejected:
-        value = sent.pop(name, None)
-        if value is not None and REPLACED_FIELDS[name]:
+        if name in SYSTEM_ROLES:
+            if "messages" in sent:
+                sent["messages"] = _without_system(sent["messages"])
+        elif (value := sent.pop(name, None)) is not None and REPLACED_FIELDS[name]:
             sent[REPLACED_FIELDS[name]] = value
     return sent
+
+
+def _without_system(messages: list[Any]) -> list[Any]:
+    """Return the messages with the system messages as the beginning of the first user message."""
+    system = [it["content"] for it in messages if it["role"] in SYSTEM_ROLES]
+    others = [it for it in messages if it["role"] not in SYSTEM_ROLES]
+    first = next((place for place, it in enumerate(others) if it["role"] == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": "\n\n".join(system)}, *others]
+    content = others[first]["content"]
+    if isinstance(content, str):
+        content = "\n\n".join([*system, content])
+    else:
+        content = [*({"type": "text", "text": text} for text in system), *content]
+    others[first] = others[first] | {"content": content}
+    return others
 
 
 class CompatibleModel(OpenAIChatModel):

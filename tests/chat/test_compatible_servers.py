@@ -71,7 +71,7 @@ class Wire:
 @pytest.fixture
 def wire(monkeypatch) -> Wire:
     wire = Wire()
-    monkeypatch.setattr(compatible, "_rejected_fields", set())
+    monkeypatch.setattr(compatible, "_rejected", {})
     monkeypatch.setattr(
         PydanticAIProvider,
         "_new_http_client",
@@ -137,6 +137,50 @@ def test_a_summary_of_such_a_server_is_written(wire, provider):
     ]
     assert provider.complete(PROMPT, 50).text == "Hi"
     assert wire.sent_fields() == [{"max_completion_tokens": 50}, {"max_tokens": 50}]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        (400, "System role not supported"),
+        (500, "System role not supported at row 1"),
+    ],
+)
+def test_a_model_without_a_system_role_gets_the_instructions_as_text(
+    wire, provider, status, message
+):
+    wire.answers = [(status, [{"error": {"message": message}}]), words("Hello"), words("Hello")]
+    for _ in range(2):
+        assert stream(provider)[0] == "Hello"
+    merged = [{"role": "user", "content": "Be brief.\n\nWhen is the cutover?"}]
+    assert [len(it["messages"]) for it in wire.requests] == [2, 1, 1]
+    assert wire.requests[1]["messages"] == wire.requests[2]["messages"] == merged
+
+
+@pytest.mark.parametrize(
+    ("messages", "merged"),
+    [
+        (
+            [{"role": "user", "content": [{"type": "image_url"}]}],
+            [{"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "image_url"}]}],
+        ),
+        (
+            [{"role": "assistant", "content": "A"}],
+            [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "A"}],
+        ),
+    ],
+)
+def test_instructions_come_before_images_and_replies(messages, merged):
+    system = {"role": "system", "content": "Hi"}
+    assert compatible._without_system([system, *messages]) == merged
+
+
+def test_a_temperature_that_a_model_rejects_is_left_out(wire, provider):
+    message = "Unsupported value: 'temperature' does not support 0.3 with this model."
+    wire.answers = [(400, {"error": {"message": message}}), words("Hello")]
+    assert stream(provider, ReplyOptions(settings={"temperature": 0.3}))[0] == "Hello"
+    assert ["temperature" in request for request in wire.requests] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ OLLAMA = "ollama"
 CONTEXT_SUFFIX = ".context_length"
 # The time-out for Ollama. A local server answers at once, and a page must not wait if none runs.
 OLLAMA_TIMEOUT_S = 1.0
-MAX_OLLAMA_MODELS = 20
+MAX_OLLAMA_MODELS = 100
 MAX_RESPONSE_BYTES = 2**20
 MAX_LIST_BYTES = 8 * 2**20
 TRUSTED_TIMEOUT_S = 10.0
@@ -49,13 +49,16 @@ class TrialResult:
 
 
 def list_ollama_models() -> list[str]:
-    """Return the models of the Ollama server at `settings.OLLAMA_URL`; none if it does not run."""
+    """Return the chat models of the Ollama server at `settings.OLLAMA_URL`; none if it does not
+    run.
+    """
     try:
         payload = _ask_ollama("/api/tags")
         names = [model["name"] for model in payload["models"]]
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return []
-    return [f"ollama:{name}" for name in names if isinstance(name, str)][:MAX_OLLAMA_MODELS]
+    chat_models = (name for name in names if isinstance(name, str) and chats(name))
+    return [f"ollama:{name}" for name in chat_models][:MAX_OLLAMA_MODELS]
 
 
 def _ask_ollama(path: str, content: dict[str, str] | None = None) -> Any:

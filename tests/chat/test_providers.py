@@ -361,6 +361,15 @@ def test_a_provider_that_is_deleted_or_changed_meanwhile_stays_so(add, wire, mon
     assert not ModelProvider.objects.exists()
 
 
+def test_all_chat_models_of_ollama_are_listed(monkeypatch):
+    names = [*(f"qwen3:{size}b" for size in range(30)), "nomic-embed-text:latest", 7]
+    answers = {"/api/tags": {"models": [{"name": name} for name in names]}, "/api/show": {}}
+    monkeypatch.setattr(discovery, "_ask_ollama", lambda path, content=None: answers[path])
+    discovery.refresh_ollama()
+    [row] = ModelProvider.objects.all()
+    assert [item["name"] for item in row.catalogue] == names[:30]
+
+
 def test_two_processes_find_the_models_of_ollama_at_once(monkeypatch):
     monkeypatch.setattr(discovery, "list_ollama_models", lambda: ["ollama:qwen3:8b"])
 

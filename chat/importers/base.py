@@ -45,12 +45,14 @@ class InvalidItemError(InvalidInputError):
 class ImportedFile:
     """A file of conversations. Each call of `open` returns the file at its beginning.
 
-    `images` are the images in the same zip file, by the id that the file uses.
+    `images` are the images in the same zip file, by the id that the file uses. `related` are its
+    documents about users, memories and projects.
     """
 
     name: str
     open: Callable[[], BinaryIO]
     images: Mapping[str, "ImportedFile"] = field(default_factory=dict)
+    related: Sequence["ImportedFile"] = ()
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,36 @@ def recognises(name: str, head: bytes) -> bool:
 
 
 def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedSession]:
-    """Yield the conversations in the order of the file."""
-    return read_conversations(iter_objects(document.open()), result, _session)
+    """Yield the conversations in the order of the file.
+
+    The export of an organisation has the conversations of all its users. If users.json names
+    several, none is the importing user. Without this file, the first user is.
+    """
+    users = _users(document.related)
+    accounts: list[str] = []
+
+    def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
+        account = get_text(get_object(fields, "account"), "uuid")
+        accounts.append(account)
+        is_own = len(users) < 2 and account == accounts[0]
+        return _session(fields, errors, "" if is_own else _user_name(account, users))
+
+    return read_conversations(iter_objects(document.open()), result, read)
 
 
-def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
+def _users(documents: Sequence[ImportedFile]) -> dict[str, str]:
+    """Return the names of the users in users.json, by id."""
+    files = [it for it in documents if it.name.endswith("users.json")]
+    objects = _objects(files, ImportResult())
+    users = {get_text(it, "uuid"): get_text(it, "full_name").strip() for it in objects}
+    return {key: name for key, name in users.items() if key}
+
+
+def _user_name(account: str, users: dict[str, str]) -> str:
+    return users.get(account) or f"User {account[:8]}".strip()
+
+
+def _session(fields: JSONObject, errors: list[str], speaker: str) -> ImportedSession:
     items, key = fields.get("chat_messages"), get_text(fields, "uuid")
     if not isinstance(items, list) or not key:
         raise InvalidItemError("It is not a conversation.")
@@ -57,7 +82,7 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
 
     def read(message: object) -> tuple[str, TreeNode]:
         # In older exports without parents, each message follows the preceding one.
-        return _node(message, before=next(reversed(nodes), None))
+        return _node(message, speaker, before=next(reversed(nodes), None))
 
     for _, (name, node) in parse_each(enumerate(items, 1), read, errors):
         nodes[name] = node
@@ -66,8 +91,10 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
     return ImportedSession(key, get_text(fields, "name"), messages, is_tree=True, head=head)
 
 
-def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
-    """Return the key and node of a message. Raises `InvalidItemError`."""
+def _node(value: object, speaker: str, before: str | None) -> tuple[str, TreeNode]:
+    """Return the key and node of a message. Without a `speaker`, the importing user is the author.
+    Raises `InvalidItemError`.
+    """
     message = require_object(value)
     role = ROLES.get(get_text(message, "sender"))
     key = get_text(message, "uuid")
@@ -81,7 +108,8 @@ def _node(value: object, before: str | None) -> tuple[str, TreeNode]:
         role=role,
         text=_text(message),
         at=parse_time(message.get("created_at")),
-        own=role == Role.USER,
+        own=role == Role.USER and not speaker,
+        speaker=speaker if role == Role.USER else "",
     )
 
 
@@ -126,6 +154,8 @@ def _files(message: JSONObject) -> Iterator[str]:
 def memories(documents: Sequence[ImportedFile], result: ImportResult) -> list[str]:
     """Return the texts in files of memories and projects.
 
+    In the export of an organisation, each memory names its user.
+
     Memories are one object {conversations_memory, project_memories: {project: text}}. A project has
     a name, and may have a description and a prompt_template.
     """
@@ -133,9 +163,15 @@ def memories(documents: Sequence[ImportedFile], result: ImportResult) -> list[st
         get_text(fields, "uuid"): get_text(fields, "name")
         for fields in _objects(documents, ImportResult())
     }
+    users = _users(documents)
     texts: list[str] = []
     for fields in _objects(documents, result):
-        texts += [*_memories(fields, names), *_project(fields)]
+        memories = list(filter(None, map(str.strip, _memories(fields, names))))
+        if len(users) > 1:
+            # In the export of an organisation, they are about different users.
+            user = _user_name(get_text(fields, "account_uuid"), users)
+            memories = [f"About {user}: {text}" for text in memories]
+        texts += [*memories, *_project(fields)]
     return list(filter(None, map(str.strip, texts)))
 
 

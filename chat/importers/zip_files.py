@@ -31,7 +31,7 @@ DOCUMENTS = (".json", ".jsonl", ".ndjson")
 _CONVERSATIONS = re.compile(r"conversations([-_]\d+)?\.json")
 # Files in an export have names that begin with an id, followed by the name of the uploaded file.
 _FILE = re.compile(r"(file[-_][A-Za-z0-9]+)\b.*")
-_MEMORIES = re.compile(r"^(.*/)?(memories|projects)(\.json|/[^/]+\.json)")
+_MEMORIES = re.compile(r"^(.*/)?((memories|projects)(\.json|/[^/]+\.json)|users\.json)")
 
 
 class TooManyFilesError(ImportRejectedError):
@@ -43,7 +43,7 @@ class TooManyFilesError(ImportRejectedError):
 
 @dataclass
 class UploadContents:
-    """The documents with conversations, and the documents with memories and projects."""
+    """The documents with conversations, and those with users, memories and projects."""
 
     documents: list[ImportedFile] = field(default_factory=list)
     memories: list[ImportedFile] = field(default_factory=list)
@@ -153,8 +153,11 @@ def _contents(archive: ZipFile) -> UploadContents:
         raise TooManyFilesError
     check_files(conversations + memories)
     images = _images(archive, files)
-    documents = [replace(it, images=images) for it in _documents(archive, conversations)]
-    return UploadContents(documents, _documents(archive, memories))
+    related = _documents(archive, memories)
+    documents = [
+        replace(it, images=images, related=related) for it in _documents(archive, conversations)
+    ]
+    return UploadContents(documents, related)
 
 
 def _images(archive: ZipFile, files: list[ZipInfo]) -> dict[str, ImportedFile]:

@@ -122,6 +122,54 @@ def test_artifacts_and_files_for_the_user_are_kept(export):
     )
 
 
+def of_organisation(export: dict, **files: object):
+    other = deepcopy(export) | {"uuid": "c2", "account": {"uuid": "bo000000-1"}}
+    for number, message in enumerate(other["chat_messages"]):
+        message["uuid"] = f"n{number}"
+    conversations = {"conversations.json": file_of(export, other).read()}
+    others = {f"{name}.json": json.dumps(value).encode() for name, value in files.items()}
+    return zip_of(conversations | others)
+
+
+USERS = [
+    {"uuid": "ac000000-0000-4000-8000-000000000001", "full_name": "Ana Lund"},
+    {"uuid": "bo000000-1", "full_name": ""},
+]
+
+
+@pytest.mark.django_db
+def test_users_of_an_organisation_are_not_the_importer(project, owner, export):
+    import_file(project, owner, "export.zip", of_organisation(export, users=USERS))
+    questions = Message.objects.filter(role="user").order_by("session__source_key")
+    assert [(it.author, it.author_name) for it in questions] == [
+        (None, "Ana Lund"),
+        (None, "User bo000000"),
+    ]
+    replies = Message.objects.filter(role="assistant")
+    assert {(it.author, it.author_name) for it in replies} == {(None, "")}
+
+
+def test_without_a_list_of_users_the_first_is_the_importer(export):
+    other = deepcopy(export) | {"uuid": "c2", "account": {"uuid": "bo000000-1"}}
+    [mine, theirs], _ = read(export, other)
+    assert (mine.messages[0].own, mine.messages[0].speaker) == (True, "")
+    assert (theirs.messages[0].own, theirs.messages[0].speaker) == (False, "User bo000000")
+
+
+@pytest.mark.django_db
+def test_memories_of_an_organisation_name_their_users(project, owner, export):
+    memories = [
+        {"conversations_memory": "Bakes.", "account_uuid": USERS[0]["uuid"]},
+        {"project_memories": {"p": "Rye."}, "account_uuid": "bo000000-1"},
+        {"conversations_memory": " ", "account_uuid": "x"},
+    ]
+    import_file(
+        project, owner, "export.zip", of_organisation(export, users=USERS, memories=memories)
+    )
+    kept = Message.objects.filter(session__title="Memories from Claude").order_by("seq")
+    assert [it.text for it in kept] == ["About Ana Lund: Bakes.", "About User bo000000: Rye."]
+
+
 def test_an_old_export_has_texts_only(export):
     for message in export["chat_messages"]:
         del message["content"]

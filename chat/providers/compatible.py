@@ -22,12 +22,16 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-# Fields that some servers or models reject, and the field to send instead. Mistral rejects the
-# first two, reasoning models a temperature.
+# The hosts whose limit of tokens is `max_completion_tokens`. Others know `max_tokens`: Ollama,
+# OpenRouter, LM Studio and DeepSeek ignore the newer name, and Mistral rejects it.
+NEW_LIMIT_HOSTS = (".openai.com", ".azure.com")
+# Fields that some servers or models reject, and the field to send instead.
 REPLACED_FIELDS = {
     "max_completion_tokens": "max_tokens",
+    "max_tokens": "max_completion_tokens",
     **dict.fromkeys(("stream_options", "temperature", "top_p", "reasoning_effort"), ""),
 }
 # How servers name the reason. A value that is too large is rejected in other words.
@@ -54,8 +58,16 @@ def openai_provider(
     no key.
     """
     default = OpenAIProvider(base_url=base_url, api_key=key, http_client=http).client
-    client = RawMessagesClient(base_url=default.base_url, api_key=default.api_key, http_client=http)
-    return OpenAIProvider(openai_client=client)
+    return OpenAIProvider(openai_client=_raw_client(default, http))
+
+
+def ollama_provider(http: httpx2.AsyncClient) -> OllamaProvider:
+    """Return a provider that sends its requests to the Ollama server through `http`."""
+    return OllamaProvider(openai_client=_raw_client(OllamaProvider(http_client=http).client, http))
+
+
+def _raw_client(default: AsyncOpenAI, http: httpx2.AsyncClient) -> "RawMessagesClient":
+    return RawMessagesClient(base_url=default.base_url, api_key=default.api_key, http_client=http)
 
 
 class RawMessagesClient(AsyncOpenAI):
@@ -89,7 +101,10 @@ class _RawCompletions(AsyncCompletions):
         """
         body = {"messages": list(messages)} | dict(extra_body or {})
         fields = {name: it for name, it in params.items() if not isinstance(it, Omit)}
-        key = (str(self._client.base_url), fields.get("model"))
+        url = self._client.base_url
+        if "max_completion_tokens" in fields and not f".{url.host}".endswith(NEW_LIMIT_HOSTS):
+            fields["max_tokens"] = fields.pop("max_completion_tokens")
+        key = (str(url), fields.get("model"))
         while True:
             known = _rejected.get(key, frozenset())
             sent, sent_body = _without(fields, known), _without(body, known)
@@ -97,7 +112,8 @@ class _RawCompletions(AsyncCompletions):
                 return await super().create(messages=[], extra_body=sent_body, **sent)
             except (BadRequestError, UnprocessableEntityError, InternalServerError) as error:
                 found = _found(str(error.body)[:MAX_ERROR_CHARS], {**sent, **sent_body}) - known
-                if not found:
+                # A limit that is rejected under both names is not left out.
+                if not found or any(REPLACED_FIELDS.get(name) in known for name in found):
                     raise
             _rejected[key] = known | found
 

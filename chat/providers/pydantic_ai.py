@@ -221,6 +221,8 @@ class PydanticAIProvider:
                 if type(model) is not OpenAIChatModel:
                     return model
                 return compatible.CompatibleModel(model_name, provider=openai)
+            if prefix == "ollama":
+                return infer_model(self.name, lambda _: compatible.ollama_provider(http))
             return infer_model(self.name)
         except ImportError as error:
             raise ProviderError(

@@ -106,37 +106,60 @@ def forbidden(*names: str) -> tuple[int, dict]:
     return 422, {"object": "error", "message": {"detail": detail}, "type": "invalid_request_error"}
 
 
-def test_fields_that_a_server_rejects_are_replaced_and_not_sent_again(wire, provider):
-    wire.answers = [
-        forbidden("max_completion_tokens"),
-        forbidden("stream_options"),
-        words("Hello"),
-        words("Hello"),
-    ]
+def at(address: str) -> PydanticAIProvider:
+    return PydanticAIProvider("lab:m", ModelServer("compatible", address, "key"))
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://lab.openai.azure.com/openai/v1", "max_completion_tokens"),
+        ("https://openrouter.ai/api/v1", "max_tokens"),
+        ("https://notopenai.com/v1", "max_tokens"),
+    ],
+)
+def test_the_limit_of_tokens_has_the_name_that_the_server_knows(wire, address, name):
+    wire.answers = [words("Hello")]
+    stream(at(address), LIMITED)
+    assert wire.sent_fields() == [{name: 50, "stream_options": {"include_usage": True}}]
+
+
+def test_ollama_gets_the_limit_of_tokens(wire, monkeypatch):
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://ollama.invalid/v1")
+    wire.answers = [words("Hello")]
+    assert stream(PydanticAIProvider("ollama:m"), LIMITED)[0] == "Hello"
+    assert wire.sent_fields() == [{"max_tokens": 50, "stream_options": {"include_usage": True}}]
+
+
+def test_fields_that_a_server_rejects_are_left_out_and_not_sent_again(wire, provider):
+    wire.answers = [forbidden("stream_options"), words("Hello"), words("Hello")]
     for _ in range(2):
         assert stream(provider, LIMITED)[0] == "Hello"
-    replaced = {"max_tokens": 50}
     assert wire.sent_fields() == [
-        {"max_completion_tokens": 50, "stream_options": {"include_usage": True}},
         {"max_tokens": 50, "stream_options": {"include_usage": True}},
-        replaced,
-        replaced,
+        {"max_tokens": 50},
+        {"max_tokens": 50},
     ]
 
 
-def test_a_summary_of_such_a_server_is_written(wire, provider):
+def test_a_gateway_to_a_reasoning_model_gets_the_newer_limit(wire, provider):
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": "Hi"},
         "finish_reason": "stop",
     }
     completion = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
+    message = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead."
+    )
     wire.answers = [
-        forbidden("max_completion_tokens"),
+        (400, {"error": {"message": message}}),
         (200, completion | {"choices": [choice], "usage": USAGE}),
     ]
     assert provider.complete(PROMPT, 50).text == "Hi"
-    assert wire.sent_fields() == [{"max_completion_tokens": 50}, {"max_tokens": 50}]
+    assert wire.sent_fields() == [{"max_tokens": 50}, {"max_completion_tokens": 50}]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +209,7 @@ def test_a_temperature_that_a_model_rejects_is_left_out(wire, provider):
 @pytest.mark.parametrize(
     "message",
     [
-        "max_completion_tokens is too large: 50. This model supports at most 40 completion tokens.",
+        "max_tokens is too large: 50. This model supports at most 40 completion tokens.",
         "Extra inputs are not permitted: seed",
     ],
 )
@@ -198,7 +221,7 @@ def test_other_rejections_are_reported(wire, provider, message):
 
 
 def test_a_field_is_replaced_only_once(wire, provider):
-    wire.answers = [forbidden("max_completion_tokens"), forbidden("max_tokens")]
+    wire.answers = [forbidden("max_tokens"), forbidden("max_completion_tokens")]
     with pytest.raises(ProviderError, match="rejected the request"):
         stream(provider, LIMITED)
     assert len(wire.requests) == 2

@@ -9,6 +9,7 @@ from chat.importers.base import (
     ImportedSession,
     ImportResult,
     InvalidItemError,
+    first_plausible,
     parse_time,
     quoted_document,
 )
@@ -72,7 +73,9 @@ def _session(
     start = parse_time(fields.get("created_at")) or parse_time(chat.get("timestamp"))
     messages, head = order_messages(nodes, current, start)
     title = get_text(fields, "title") or get_text(chat, "title")
-    return ImportedSession(key, title, messages, is_tree=True, head=head)
+    updated = parse_time(fields.get("updated_at"))
+    archived_at = first_plausible(updated, start) if fields.get("archived") is True else None
+    return ImportedSession(key, title, messages, is_tree=True, head=head, archived_at=archived_at)
 
 
 def _linear_history(messages: list) -> JSONObject:

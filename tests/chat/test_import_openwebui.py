@@ -32,6 +32,13 @@ def test_a_chat_is_imported_with_its_versions(project, owner):
     assert session.head_id == vega.pk
 
 
+def test_an_archived_chat_stays_archived(export):
+    archived = export | {"id": "2", "archived": True, "updated_at": 1_740_998_500}
+    [chat, old], _ = read(export | {"archived": False}, archived)
+    assert chat.archived_at is None
+    assert old.archived_at.timestamp() == 1_740_998_500
+
+
 def test_a_chat_without_history_is_read_in_a_row(export):
     export["chat"] = {
         "title": "Old",

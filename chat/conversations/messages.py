@@ -170,7 +170,7 @@ def post_messages(
         if not locked.title and message.role == Role.USER:
             locked.title = title_from(message.text)
     written = list(drafts)
-    if len(written) > MAX_PREPARED:
+    if not 0 < len(written) <= MAX_PREPARED:
         Message.objects.bulk_create(written, batch_size=1_000)
     else:
         _insert(written)

@@ -42,6 +42,12 @@ def test_deleted_messages_are_left_out(api, editor, session, question, stored_re
     assert fork(api(editor), session).json()["message_count"] == 1
 
 
+def test_without_messages_it_is_empty(api, editor, session, question):
+    delete(question)
+    answer = fork(api(editor), session, message=str(question.pk))
+    assert (answer.status_code, answer.json()["message_count"]) == (201, 0)
+
+
 @pytest.mark.parametrize("message", ["x", 7, None, "01a1fd94-aff6-71b6-8bd0-91ac1672867b"])
 def test_an_invalid_message_is_refused(api, editor, session, question, message):
     answer = fork(api(editor), session, message=message)

@@ -6,7 +6,7 @@ summary is rewritten, facts that it no longer states lose their sources.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
@@ -160,7 +160,9 @@ def record_extracted(
     transaction that saves the entry.
     """
     # Lock before reading tombstones, so that those of a concurrent forget request are visible.
-    lock_topics(entry.project, (fact.statement.topic for fact in extracted))
+    topics = {fact.statement.topic for fact in extracted}
+    lock_topics(entry.project, topics)
+    _lock_facts(entry, topics)
     new_states: dict[UUID, str] = {}
     sources: set[UUID] = set()
     facts: set[UUID] = set()
@@ -175,6 +177,16 @@ def record_extracted(
     stale = _stale_sources(entry, sources, messages, is_whole)
     remove_sources(stale, at=None if for_good else now)
     _record_new(entry, new_states)
+
+
+def _lock_facts(entry: Entry, topics: Collection[str]) -> None:
+    """Lock the facts of `topics` and those of `entry`, in the order of their ids, as forgetting
+    does.
+    """
+    rows = Fact.objects.filter(project=entry.project_id).current()
+    stated = FactSource.objects.filter(project=entry.project_id, entry=entry).values("fact")
+    rows = rows.filter(Q(topic__in=topics) | Q(pk__in=stated))
+    list(rows.select_for_update(of=("self",)).order_by("pk").values_list("pk"))
 
 
 def _find_or_insert(entry: Entry, extracted: ExtractedFact, now: datetime) -> tuple[Fact, bool]:

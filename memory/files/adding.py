@@ -149,6 +149,9 @@ def _store(
         name=name,
         defaults={"added_by": user, "created_at": now, "changed_at": now},
     )
+    if not is_new:
+        # Before its versions, in the order in which a worker locks them.
+        File.objects.select_for_update().get(project=project, pk=document.pk)
     latest = document.revisions.filter(project=project).order_by("-number").first()
     if latest is not None and latest.sha256 == revision.sha256:
         if latest.state == FileState.FAILED:

@@ -10,7 +10,7 @@ from django.db.models.expressions import RawSQL
 from chat.models import ImportedStretch, Message, Role, Session
 from chat.models.messages import UNFINISHED
 from memory.forgetting.facts import find_facts, source_messages
-from memory.forgetting.files import find_entries_of_versions, find_versions
+from memory.forgetting.files import find_entries_of_versions, find_versions, lock_versions
 from memory.forgetting.scope import DeletionSet, ForgetScope, id_batches, lock, pks
 from memory.forgetting.trimming import find_trims
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING, IN_RANGE
@@ -74,6 +74,7 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     deletions.files = forgotten_files(project, scope, deletions.sessions)
     if deletions.user is not None:
         find_versions(project, deletions)
+    lock_versions(project, deletions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)

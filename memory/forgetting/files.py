@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from memory.forgetting.scope import DeletionSet, lock, pks
 from memory.models import Chunk, File, FileRevision, FileState, SourceType
@@ -22,6 +22,12 @@ def find_versions(project: Project, deletions: DeletionSet) -> None:
     deletions.changed_files = pks(kept)
     deletions.files |= files - deletions.changed_files
     deletions.versions = pks(rows.filter(pk__in=versions, document__in=deletions.changed_files))
+
+
+def lock_versions(project: Project, deletions: DeletionSet) -> None:
+    """Lock the versions to delete, so that no worker adds passages to them meanwhile."""
+    doomed = Q(document__in=deletions.files) | Q(pk__in=deletions.versions)
+    lock(FileRevision.objects.filter(doomed, project=project))
 
 
 def find_entries_of_versions(

@@ -20,12 +20,14 @@ from chat.conversations.sessions import create_session, update_session
 from chat.models import Message
 from chat.signals import message_changed, reply_stored
 from memory import leases
+from memory.facts import Statement, extraction
+from memory.facts.extraction import ExtractedFact
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.digests import LayerUpdate
 from memory.layers.ladder import RollUp
 from memory.layers.periods import Granularity
-from memory.models import Entry, EntryStatus, File, FilePassage, FileRevision, Ladder
+from memory.models import Entry, EntryStatus, Fact, File, FilePassage, FileRevision, Ladder
 from memory.moderation import entry_operations
 from projects.core.models import new_id
 from tests.memory.daily_entries import NOW, START, remember
@@ -112,6 +114,56 @@ def test_forgetting_locks_chats_before_files(project, owner):
     scope = ForgetScope(user=owner.pk)
     assert locks_first(session, document, lambda: forget(project, scope))
     assert not File.objects.exists()
+
+
+def test_forgetting_a_file_waits_for_the_worker_that_reads_it(project, owner):
+    document = add_text(project, owner)
+    revision = document.revisions.get()
+
+    def act() -> None:
+        try:
+            forget(project, ForgetScope(file=document.pk))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            FileRevision.objects.select_for_update().get(pk=revision.pk)
+            running = pool.submit(act)
+            wait_until_blocked(running)
+            FilePassage.objects.create(
+                project=project, revision=revision, number=1, section=1, text="One."
+            )
+        running.result(timeout=30)
+    assert not File.objects.exists()
+    assert not FilePassage.objects.exists()
+
+
+def test_adding_an_earlier_text_again_locks_the_file_before_its_versions(project, owner):
+    document = add_text(project, owner, text="One.")
+    first = document.revisions.get()
+    add_text(project, owner, text="Two.")
+    assert locks_first(document, first, lambda: add_text(project, owner, text="One."))
+    assert document.revisions.count() == 3
+
+
+def test_extracted_facts_are_locked_in_the_order_of_their_ids(project, owner):
+    entry = remember(project, owner, "- The platform team owns billing.")
+    message = entry.session.messages.get()
+    facts = [
+        ExtractedFact(Statement(subject, "is owned by", "platform", START), message)
+        for subject in ("billing", "invoices")
+    ]
+
+    @transaction.atomic
+    def record() -> None:
+        extraction.record_extracted(entry, facts, [message], NOW, is_whole=True)
+
+    record()
+    first, second = Fact.objects.order_by("pk")
+    facts.reverse()
+    assert locks_first(first, second, record)
+    assert Fact.objects.count() == 2
 
 
 def test_an_entry_with_the_expected_version_is_forgotten_after_its_chat_is_locked(

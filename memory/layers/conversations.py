@@ -350,10 +350,8 @@ class SummaryJob:
 
         The cursor does not move: the next entry covers this range too, so that there is no gap.
         """
-        rows = Session.objects.filter(project=self.session.project_id)
-        rows.select_for_update().get(pk=self.session.pk)
-        self.lease.fence()
-        recount(self.session, self.messages.last_seq)
+        if self.sources_unchanged():
+            recount(self.session, self.messages.last_seq)
         self.lease.release()
 
 

@@ -9,10 +9,16 @@ from django.db.models.functions import Now
 
 from chat.conversations import edits
 from chat.conversations.generation import finalise
-from chat.conversations.messages import begin_reply, draft, post_message, post_messages
+from chat.conversations.messages import (
+    NewBranch,
+    begin_reply,
+    draft,
+    post_message,
+    post_messages,
+)
 from chat.models import Message, Session, Status
 from memory import leases
-from memory.layers import coverage, cycle
+from memory.layers import conversations, coverage, cycle
 from memory.layers.conversations import summarise
 from memory.models import Cursor, Entry, EntryStatus
 
@@ -273,6 +279,21 @@ def test_a_summary_of_sources_that_changed_meanwhile_is_not_kept(session, script
     assert summarise(session.pk, later()) is None
     assert Entry.objects.count() == 0
     assert cycle.due(later()).sessions == [session.pk]
+
+
+def test_a_branch_that_is_chosen_while_it_is_skipped_stays_due(session, monkeypatch):
+    first = say(session, "The cutover is on 3 March.")[0]
+    post_messages(session, [draft("")], at=NewBranch(None))
+    skip = conversations.SummaryJob.skip
+
+    def skip_late(job: conversations.SummaryJob) -> None:
+        edits.choose(first)
+        skip(job)
+
+    monkeypatch.setattr(conversations.SummaryJob, "skip", skip_late)
+    assert summarise(session.pk, later()) is None
+    assert cycle.due(later()).sessions == [session.pk]
+    assert Entry.objects.count() == 0
 
 
 def test_messages_sent_meanwhile_wait_for_the_next_entry(session, scripted):

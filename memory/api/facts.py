@@ -152,8 +152,7 @@ class FactSerializer(serializers.ModelSerializer):
         if "user" in validated_data and validated_data.pop("user") != instance.user_id:
             raise ValidationError({"user": ["The user that a fact is about cannot be changed."]})
         if validated_data:
-            statement = _statement(validated_data, vars(Statement.of(instance)))
-            instance = facts.edit(instance, statement, by, version, reason)
+            instance = facts.edit_fields(instance, validated_data, by, version, reason)
             # The edit has already increased the version.
             version = None
         if not decides:

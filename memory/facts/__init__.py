@@ -6,4 +6,4 @@ memory.models.facts), so creating a fact changes no other row.
 
 from memory.facts.create import Statement, create_fact
 from memory.facts.permissions import contradictions, facts_for, may_decide, topic_history
-from memory.facts.update import approve, close, edit, hide, lock_version, unhide
+from memory.facts.update import approve, close, edit, edit_fields, hide, lock_version, unhide

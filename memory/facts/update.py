@@ -38,6 +38,27 @@ def edit(
     return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
 
 
+def edit_fields(
+    fact: Fact,
+    changes: Mapping[str, Any],
+    by: Any,
+    version: int | None = None,
+    reason: str = ModerationReason.OTHER,
+) -> Fact:
+    """Edit only the fields `changes` of the statement. The others keep their current values, even
+    if somebody has edited them since the caller read `fact`.
+    """
+    while True:
+        statement = replace(Statement.of(fact), **changes)
+        try:
+            return edit(fact, statement, by, version or fact.version, reason)
+        except StaleVersionError:
+            if version is not None:
+                raise
+        # Not locked here, because topics are locked before facts.
+        fact.refresh_from_db()
+
+
 @transaction.atomic
 def close(fact: Fact, at: datetime, by: Any, reason: str = ModerationReason.OUTDATED) -> Fact:
     """End `fact` at `at`. Raises InvalidInputError if `at` is not after its start."""

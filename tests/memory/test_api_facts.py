@@ -1,12 +1,16 @@
 """Facts over HTTP."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
+from memory import facts
+from memory.api.facts import FactDetailView
+from memory.facts import Statement
 from memory.forgetting.service import ForgetScope
 from memory.layers import cycle
 from memory.models import Fact, FactSource, FactStatus, ReviewReason
@@ -339,3 +343,23 @@ def test_a_proposed_fact_of_a_private_chat_is_not_there_for_others(api, editor, 
     assert answer.status_code == 200
     unchanged = Fact.objects.get(pk=extracted.pk)
     assert (unchanged.valid_until, unchanged.confidence) == (None, 0.8)
+
+
+def test_an_edit_of_one_field_keeps_what_somebody_changed_meanwhile(
+    api, owner, editor, project, monkeypatch
+):
+    client = api(editor)
+    url = f"{URL}{client.post(URL, GIVEN, format='json').json()['id']}/"
+    read = FactDetailView.get_object
+
+    def read_before_an_edit(view: FactDetailView) -> Fact:
+        fact = read(view)
+        if fact.version == 1:
+            facts.edit(fact, replace(Statement.of(fact), object="the payments team"), owner)
+        return fact
+
+    monkeypatch.setattr(FactDetailView, "get_object", read_before_an_edit)
+    answer = client.patch(url, {"valid_until": "2026-05-01T00:00:00Z"}, format="json")
+    payload = answer.json()
+    assert (payload["object"], payload["version"]) == ("the payments team", 3)
+    assert payload["valid_until"] == "2026-05-01T00:00:00Z"

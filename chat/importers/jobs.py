@@ -8,7 +8,7 @@ skips messages that are already imported.
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import BinaryIO, cast
@@ -19,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.files import File
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
@@ -32,6 +32,7 @@ from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
 from projects.core.database import collect_statistics
 from projects.core.errors import LimitError
+from projects.core.outages import as_outage
 from projects.core.text import storable
 from projects.models import Membership, Project
 
@@ -169,7 +170,11 @@ def run_import(import_id: UUID) -> bool:
             _finish(upload, ImportState.FAILED, errors=[str(error)])
         except SoftTimeLimitExceeded:
             _finish(upload, ImportState.FAILED, errors=["It took too long to read."])
-        except Exception:
+        except Exception as error:
+            if as_outage(error):
+                # It stays unfinished, so that the sweep continues it.
+                log.warning("import_interrupted import=%s cause=%r", import_id, error)
+                return True
             # Catch every error, so that the user who uploaded the file always sees the failure.
             log.exception("import_failed import=%s", import_id)
             _finish(upload, ImportState.FAILED, errors=["Strata itself failed while importing."])
@@ -323,6 +328,7 @@ def _lock(import_id: UUID) -> Iterator[bool]:
             [is_locked] = cursor.fetchone()
         yield is_locked
     finally:
-        if guard.connection is not None:
-            guard.rollback()
-        guard.close()
+        # If the database has closed the connection, the lock is released already.
+        with closing(guard), suppress(OperationalError):
+            if guard.connection is not None:
+                guard.rollback()

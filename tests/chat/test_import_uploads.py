@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +16,17 @@ from django.utils import timezone
 
 from chat import tasks
 from chat.importers import ImportRejectedError, jobs
+from chat.importers.writer import ImportWriter
 from chat.models import Import, ImportState, Message, Session
 from projects.models import Membership
 from tests.chat.exports import BRANCHES, file_of, zip_of
 from tests.chat.test_import_command import lines
+from tests.torture.running_strata import eventually
 
+END_OTHER_CONNECTIONS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 URL = "/api/v1/projects/billing/imports/"
 PAGE = "/projects/billing/imports/"
 
@@ -36,6 +43,11 @@ def sent(monkeypatch) -> list[str]:
 
 def upload(content: bytes = b"", name: str = "conversations.json") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, content or file_of(BRANCHES).read())
+
+
+def connections_in_use() -> int:
+    stats = connection.pool.get_stats()
+    return stats["pool_size"] - stats["pool_available"]
 
 
 def raiser(error: type[Exception]):
@@ -315,6 +327,31 @@ class TestLocks:
         jobs.run_import(waiting.pk)
         waiting.refresh_from_db()
         assert (waiting.state, waiting.imported) == ("done", 13)
+
+    def test_the_sweep_continues_what_a_restart_of_the_database_interrupted(
+        self, project, owner, sent, monkeypatch
+    ):
+        content = "".join(lines("One", "Two", session=str(n)) for n in range(600)).encode()
+        import_job = jobs.create_import(project, owner, upload(content, "talk.jsonl"))
+        write = ImportWriter.write
+
+        def write_until_restart(*args):
+            if Message.objects.exists():
+                with closing(connection.copy()) as other, other.cursor() as cursor:
+                    cursor.execute(END_OTHER_CONNECTIONS)
+            return write(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ImportWriter, "write", write_until_restart)
+            jobs.run_import(import_job.pk)
+        assert eventually(lambda: connections_in_use() <= 1, 10) is not None
+        sent.clear()
+        tasks.sweep_imports()
+        assert sent == [str(import_job.pk)]
+        jobs.run_import(import_job.pk)
+        import_job.refresh_from_db()
+        assert (import_job.state, import_job.imported, import_job.errors) == ("done", 1200, [])
+        assert Message.objects.count() == 1200
 
     def test_the_sweep_finds_what_waits_too_long(self, waiting, sent):
         sent.clear()

@@ -30,7 +30,7 @@ from memory.models.files import FileRevisionQuerySet
 from memory.recall import chunk_writer, embedders
 from projects.core.errors import UnavailableError
 from projects.core.text import storable
-from projects.models import delete_rows
+from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
 
@@ -200,11 +200,23 @@ def make_chunk(revision: FileRevision, passage: FilePassage) -> Chunk:
 def _finish(lease: Lease, revision: FileRevision) -> None:
     """Release the revision. Remove the chunks of all versions except the latest, and schedule the
     summary of the latest.
+
+    If the search language of the project changed meanwhile, the revision stays due and is indexed
+    again.
     """
     # In the order in which forgetting locks them. Another version may be finished meanwhile.
+    project = Project.objects.select_for_update(no_key=True).filter(pk=lease.project).first()
+    if project is None:
+        raise LeaseLostError
     document = File.objects.select_for_update().filter(pk=revision.document_id)
     document.filter(project=lease.project).first()
     lease.fence()
+    chunks = Chunk.objects.filter(project=lease.project, source_type=SourceType.FILE)
+    written = chunks.filter(source=revision.pk)
+    if written.exclude(language=project.search_language_name).exists():
+        lease.row.update(indexed_passages=0)
+        lease.release()
+        return
     lease.row.update(state=FileState.READY, reason="")
     lease.release()
     ready = FileRevision.objects.filter(
@@ -213,5 +225,4 @@ def _finish(lease: Lease, revision: FileRevision) -> None:
     latest, *earlier = ready.order_by("-number").values_list("pk", flat=True)
     if latest == revision.pk:
         summaries.request(revision)
-    chunks = Chunk.objects.filter(project=lease.project, source_type=SourceType.FILE)
     delete_rows(chunks.filter(source__in=earlier))

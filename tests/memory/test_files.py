@@ -168,6 +168,25 @@ def test_a_project_in_another_language_has_its_files_indexed_again(project, owne
     assert set(Chunk.objects.values_list("language", flat=True)) == {"german"}
 
 
+def test_a_language_that_is_chosen_while_a_file_is_indexed_is_its_language(
+    project, owner, monkeypatch
+):
+    document = add_text(project, owner)
+    prepare = chunk_writer.prepare
+
+    def choose_meanwhile(*args):
+        project.search_language = "german"
+        project.save()
+        return prepare(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chunk_writer, "prepare", choose_meanwhile)
+        read(document)
+    assert processing.catch_up(seconds=60)
+    assert set(Chunk.objects.values_list("language", flat=True)) == {"german"}
+    assert document.revisions.get().state == FileState.READY
+
+
 def test_a_file_is_neither_empty_nor_too_large_nor_without_a_name(project, owner, settings):
     with pytest.raises(InvalidInputError):
         add_text(project, owner, text="")

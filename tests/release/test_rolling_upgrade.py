@@ -37,6 +37,9 @@ COMMANDS = Path("config/management/commands")
 MIGRATIONS = 2
 # Two workers of version 0.1.0 that index the same summary collide. The task runs again.
 COLLISION_IN_0_1 = "memory_vector_chunk_id"
+# A worker of the old version drops periodic tasks that only the new version has. Beat sends them
+# again.
+UNKNOWN_TASK = "Received unregistered task of type"
 TALKERS = 6
 # Seconds of talk before, between and after the steps of the upgrade.
 PACE_S = 8
@@ -270,7 +273,7 @@ def test_people_chat_while_the_version_changes(version, installation, tmp_path, 
                 time.sleep(PACE_S)
         check_nothing_is_lost(Api(installation.urls[0], token), talkers)
     records = re.split(r"^(?=\d{4}-\d\d-\d\d )", installation.log.read_text(), flags=re.MULTILINE)
-    errors = [record for record in records if "Traceback" in record]
+    errors = [it for it in records if "Traceback" in it and UNKNOWN_TASK not in it]
     if version == "0.1.0":
         errors = [e for e in errors if not (COLLISION_IN_0_1 in e and str(old) in e)]
     assert not errors, errors[0][:3_000]

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from itertools import groupby
 from uuid import UUID
 
-from django.db import Error, OperationalError, transaction
+from django.db import Error, IntegrityError, OperationalError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
@@ -175,11 +175,15 @@ def _completion_fields(event: Finished, failed: Mapping[str, str] | None) -> dic
 async def _finalise_with_retries(
     reply: Message, text: str, status: str, changes: Mapping[str, object], calls: Sequence[Call]
 ) -> None:
-    """Finalise the reply. Retry while the database restarts, so that no text is lost."""
+    """Finalise the reply. Retry while the database restarts, and if the user who requested it was
+    deleted meanwhile, so that no text is lost.
+    """
     for wait in FINALISE_RETRIES_S:
         try:
             await in_thread(finalise, reply, text, status, changes, calls)
             return
+        except IntegrityError:
+            booking.clear_payer(calls)
         except OperationalError:
             log.warning("finalise_failed message=%s next_try_in=%s", reply.pk, wait)
             await asyncio.sleep(wait)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -122,13 +123,23 @@ def begin_embedding(model: str) -> "Booking | None":
 
 
 def settle(calls: Iterable[Call]) -> None:
-    """Insert the calls. Update those that were inserted before their request."""
+    """Insert the calls. Update those that were inserted before their request.
+
+    If the transaction fails, or if its commit was not confirmed, it can be repeated.
+    """
     inserted = [call for call in calls if not call._state.adding]
     for call in inserted:
         rows = Call.objects.filter(project=call.project_id, pk=call.pk)
         rows.update(**{name: getattr(call, name) for name in RESULTS})
     if new := [call for call in calls if call._state.adding]:
-        Call.objects.bulk_create(new)
+        # Copies, because the calls themselves must still count as new after a rollback.
+        Call.objects.bulk_create([copy(call) for call in new], ignore_conflicts=True)
+
+
+def clear_payer(calls: Iterable[Call]) -> None:
+    """Book the new calls on nobody, because their user was deleted."""
+    for call in calls:
+        call.user_id = None
 
 
 @dataclass

@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.contrib.auth import get_user_model
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from chat.conversations import generation
@@ -13,6 +14,7 @@ from chat.conversations.messages import ask
 from chat.conversations.titles import write_title
 from chat.models import Call, Message, ModelPrice, Session, Status
 from chat.providers.booking import Payer
+from chat.signals import reply_stored
 from chat.streaming import live_replies
 from memory.forgetting.service import ForgetScope, forget
 from projects.core.database import in_thread
@@ -158,6 +160,65 @@ def test_a_reply_whose_project_is_deleted_ends_without_an_error(session, owner):
     delete_project(Project.objects.get())
     assert not generation.finalise(reply, "One two", Status.COMPLETE, {}, [call])
     assert not Call.objects.exists()
+
+
+def test_a_reply_is_booked_once_if_the_database_restarts_while_it_is_stored(
+    session, owner, scripted, monkeypatch
+):
+    attempts = []
+
+    def fail_once(**_) -> None:
+        attempts.append(Call.objects.count())
+        if len(attempts) == 1:
+            raise OperationalError
+
+    monkeypatch.setattr(generation, "FINALISE_RETRIES_S", (0,))
+    _message, reply = ask(session, "Count.", owner)
+    reply_stored.connect(fail_once)
+    try:
+        say(reply, owner)
+    finally:
+        reply_stored.disconnect(fail_once)
+    assert attempts == [1, 1]
+    assert Call.objects.get().outcome == "answered"
+
+
+def test_a_reply_whose_commit_was_not_confirmed_is_booked_once(
+    session, owner, scripted, monkeypatch
+):
+    finalise, attempts = generation.finalise, []
+
+    def lose_confirmation(*args) -> bool:
+        result = finalise(*args)
+        attempts.append(result)
+        if len(attempts) == 1:
+            raise OperationalError
+        return result
+
+    monkeypatch.setattr(generation, "FINALISE_RETRIES_S", (0,))
+    monkeypatch.setattr(generation, "finalise", lose_confirmation)
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, owner)
+    assert attempts == [True, False]
+    assert Call.objects.get().outcome == "answered"
+
+
+def test_a_reply_whose_user_is_deleted_is_stored_and_booked_on_nobody(
+    session, owner, editor, scripted, monkeypatch
+):
+    finalise = generation.finalise
+
+    def finalise_without_user(*args) -> bool:
+        get_user_model().objects.filter(pk=editor.pk).delete()
+        return finalise(*args)
+
+    monkeypatch.setattr(generation, "finalise", finalise_without_user)
+    scripted.say("One two.")
+    _message, reply = ask(session, "Count.", editor)
+    say(reply, editor)
+    stored = Message.objects.get(pk=reply.pk)
+    assert (stored.status, stored.text) == (Status.COMPLETE, "One two.")
+    assert Call.objects.get().user is None
 
 
 def test_an_answer_that_is_not_stored_is_booked_with_its_token(api, owner, project, scripted):

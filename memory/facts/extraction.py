@@ -48,12 +48,11 @@ NEIGHBOURS = 1
 # A day that the messages do not name as a date ("since Monday") is accepted if it is at most this
 # far from the time of the message.
 NEARBY = timedelta(days=31)
-# Subjects that refer to the speaker; pronouns that refer to nobody without the line they come from.
-# In the languages of the catalogues.
+# English and German subjects that refer to the speaker, and pronouns that refer to nobody without
+# the line they come from.
 _SPEAKER = frozenset(
-    "i me my myself user speaker ich mich mir selbst benutzer benutzerin nutzer nutzerin sprecher "
-    "sprecherin".split()
-) | {"the user", "the speaker", "der benutzer", "der nutzer", "der sprecher"}
+    "i me my myself user speaker ich mich mir selbst benutzer benutzerin nutzer nutzerin".split()
+) | {"the user", "the speaker", "der benutzer", "der nutzer"}
 _NOBODY = frozenset(
     "we us our you he him she her it they them this that one someone somebody everyone "
     "wir uns unser du dich dir er ihn ihm sie ihr ihnen es das dies diese man jemand alle".split()

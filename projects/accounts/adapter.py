@@ -68,6 +68,12 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_ip(request)
 
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        # The inherited key contains the host of the request, with its port. A client could send
+        # another port with each attempt.
+        login: str = credentials.get("email") or credentials.get("username") or ""
+        return login.lower()
+
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("account")
 

@@ -44,6 +44,16 @@ def test_after_five_wrong_passwords_the_right_one_has_to_wait(owner, sign_in, is
     assert not is_in(browser)
 
 
+def test_attempts_with_other_hosts_and_ports_count_for_the_same_person(client, owner, settings):
+    settings.ALLOWED_HOSTS = ["localhost", "strata.internal"]
+    hosts = ["localhost", "localhost:1", "LOCALHOST:2", "strata.internal", "strata.internal:4"]
+    for host in hosts:
+        client.post(SIGN_IN, {"login": "Olive", "password": "wrong"}, headers={"Host": host})
+    form = {"login": "olive", "password": "pass-word-1"}
+    answer = client.post(SIGN_IN, form, headers={"Host": "localhost:5"})
+    assert "Too many attempts" in answer.content.decode()
+
+
 def test_others_do_not_wait_with_them(owner, stranger, sign_in, is_in):
     for _ in range(5):
         sign_in("olive", "wrong")

@@ -185,7 +185,12 @@ def remove_member(member: Membership, by: Any = None) -> None:
 
 
 def check_other_owner(member: Membership, field: str = "") -> None:
-    """Raise `LastOwnerError` unless there is another owner. Locks the memberships of the owners."""
+    """Raise `LastOwnerError` if `member` is the only owner, not counting deactivated accounts.
+
+    Locks the memberships of the owners.
+    """
     owners = Membership.objects.filter(project=member.project_id, role=MemberRole.OWNER)
-    if [owner.pk for owner in owners.order_by("pk").select_for_update()] == [member.pk]:
+    locked = owners.select_related("user").order_by("pk").select_for_update(of=("self",))
+    others = {owner.pk: owner.user.is_active for owner in locked}
+    if others.pop(member.pk, None) is not None and not any(others.values()):
         raise LastOwnerError(field=field)

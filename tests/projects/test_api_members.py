@@ -101,6 +101,17 @@ def test_the_last_owner_stays(api, owner, editor):
     assert client.delete(f"{URL}olive/").status_code == 204
 
 
+def test_the_last_owner_with_an_active_account_stays(api, owner, editor, viewer):
+    Membership.objects.filter(user=editor).update(role="owner")
+    editor.is_active = False
+    editor.save()
+    client = api(owner)
+    assert client.delete(f"{URL}olive/").status_code == 400
+    assert client.patch(f"{URL}olive/", {"role": "viewer"}, format="json").status_code == 400
+    assert client.delete(f"{URL}vera/").status_code == 204
+    assert client.delete(f"{URL}edgar/").status_code == 204
+
+
 def test_changing_members_takes_the_scope_admin(api, owner, stranger):
     client = api(owner, scopes=["read", "write"])
     assert client.post(URL, {"username": "stan"}, format="json").status_code == 403

@@ -9,10 +9,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, Q, QuerySet
 from django.db.models.functions import Coalesce
-from django.db.models.signals import post_delete, post_save, pre_save
+from django.db.models.signals import post_delete, post_save, pre_delete, pre_save
 from django.dispatch import receiver
 
 from chat.models import Import, Message, Session, Visibility
@@ -33,6 +34,7 @@ from chat.signals import (
 from memory.files import adding as files
 from memory.forgetting import tombstones
 from memory.forgetting.service import ForgetScope, forget
+from memory.forgetting.users import DELETED, rename_writer
 from memory.layers import conversations, coverage, losses
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import (
@@ -345,3 +347,19 @@ def record_invitation(invitation: Invitation, by: Any, **kwargs: object) -> None
 
 def record_membership(member: Membership, verb: ActivityVerb, by: Any, **roles: Any) -> None:
     record_activity(member.project_id, verb, by=by, whom_id=member.user_id, **roles)
+
+
+@receiver(pre_save, sender=settings.AUTH_USER_MODEL)
+def rename_writer_of_texts(instance: Any, update_fields: Any, **kwargs: object) -> None:
+    # Skip the frequent saves of `last_login` at sign-in.
+    if instance.pk is None or (update_fields is not None and "username" not in update_fields):
+        return
+    users = type(instance)._default_manager.filter(pk=instance.pk)
+    previous = users.values_list("username", flat=True).first()
+    if previous not in (None, instance.username):
+        rename_writer(previous, instance.username)
+
+
+@receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
+def mark_writer_as_deleted(instance: Any, **kwargs: object) -> None:
+    rename_writer(instance.username, instance.username + DELETED)

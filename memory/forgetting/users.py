@@ -1,9 +1,10 @@
-"""Find the user of a forget request."""
+"""The users who wrote the texts of a project, by id or by username."""
 
 from functools import reduce
 from operator import or_
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, OuterRef, Q
 
@@ -28,6 +29,23 @@ USER_COLUMNS: tuple[tuple[type[Any], str, str], ...] = (
     (Attachment, "uploaded_by", "pk"),
     (Import, "user", "pk"),
 )
+
+# Appended to the name of a deleted user. No username contains it.
+DELETED = " (deleted)"
+
+
+def rename_writer(previous: str, name: str) -> None:
+    """Replace the username `previous` in the texts that this user wrote by hand, in all projects.
+
+    Otherwise, forgetting all text of the user would miss them, and they would belong to the next
+    account with the name `previous`. Texts of models with such a name are not changed.
+    """
+    if previous in settings.ACCOUNT_USERNAME_BLACKLIST:
+        return
+    for model, column, key in USER_COLUMNS:
+        if key == "username":
+            rows = model._default_manager.filter(**{column: previous})
+            rows.update(**{column: name})
 
 
 def find_user(project: Project, username: str) -> Any | None:

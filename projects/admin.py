@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
 from django.contrib import admin
@@ -14,6 +15,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from projects import invitations
+from projects.accounts.forms import AccountForm
 from projects.forms import language_select
 from projects.models import (
     Bucket,
@@ -177,9 +179,29 @@ class MembershipAdmin(BaseAdmin):
             self.delete_model(request, member)
 
 
+def replace_primary_address(user: Any, previous: str) -> None:
+    """Delete the address `previous` of `user`, and make `user.email` the primary address.
+
+    Otherwise, mail for a new password would still go to the previous address.
+    """
+    addresses = EmailAddress.objects.filter(user=user)
+    addresses.filter(email=previous.lower()).delete()
+    addresses.update(primary=False)
+    if user.email:
+        address, is_primary = user.email.lower(), {"primary": True}
+        EmailAddress.objects.update_or_create(user=user, email=address, defaults=is_primary)
+
+
 @admin.register(get_user_model())
 class AccountAdmin(BaseAdmin, UserAdmin):
     """User accounts. Deleting one also deletes the user's imports, tokens and similar rows."""
+
+    form = AccountForm
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "email" in form.changed_data:
+            replace_primary_address(obj, form.initial["email"])
 
     def get_deleted_objects(self, objs, request):
         # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.

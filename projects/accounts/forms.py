@@ -8,6 +8,8 @@ from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from allauth.socialaccount.forms import SignupForm as SocialSignupForm
 from django import forms
+from django.contrib.auth import get_user_model
+from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.password_validation import password_validators_help_texts
 from django.core.validators import MaxLengthValidator
 from django.utils.functional import lazy
@@ -138,3 +140,19 @@ class AddPasskeyForm(RelabelledForm, AddWebAuthnForm):
 
 class RenamePasskeyForm(RelabelledForm, EditWebAuthnForm):
     labels = {"name": _("Name")}
+
+
+class AccountForm(UserChangeForm):
+    """The form of an account in the admin."""
+
+    def clean_username(self) -> str:
+        """Refuse a new username that differs from another only in its case.
+
+        At sign-in, the case does not matter. Neither of the two users could sign in.
+        """
+        username: str = self.cleaned_data["username"]
+        others = get_user_model().objects.exclude(pk=self.instance.pk)
+        if "username" in self.changed_data and others.filter(username__iexact=username).exists():
+            message = self.instance.unique_error_message(type(self.instance), ["username"])
+            raise forms.ValidationError(message)
+        return username

@@ -87,6 +87,7 @@ def test_somebody_who_is_there_is_made_no_member(create_token, stranger, project
         (["olive", "--scope", ""], "Unknown scope"),
         (["olive", "--expires", "0"], "from 1 to"),
         (["a" * 151, "--create"], "at most 150 characters"),
+        (["Stan", "--create"], "already a user “stan”"),
         (["no body", "--create"], "“no body” is not a username"),
         (["", "--create"], "“” is not a username"),
     ],

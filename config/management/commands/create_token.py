@@ -65,8 +65,12 @@ class Command(BaseCommand):
 
 
 def create_user(username: str) -> Any:
-    """Create a user without a password. Raises CommandError if the username is not valid."""
+    """Create a user without a password. Raises CommandError if the username is not valid, or if
+    another differs from it only in its case: at sign-in, the case does not matter.
+    """
     users = get_user_model()
+    if similar := users.objects.filter(username__iexact=username).first():
+        raise CommandError(f"There is already a user “{similar.get_username()}”.")
     try:
         users(username=username).clean_fields(exclude={"password"})
     except ValidationError as error:

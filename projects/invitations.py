@@ -53,15 +53,17 @@ def invite(project: Project, by: Any, **fields: Any) -> tuple[Invitation, str]:
 @transaction.atomic
 def invite_user(project: Project, username: str, role: str, by: Any) -> Invitation:
     """Invite the user named `username`, who can accept or decline. It replaces an earlier
-    invitation.
+    invitation. As at sign-in, the case of the name does not matter.
 
     A username without an account is treated in the same way, so that accounts cannot be discovered.
     Raises `AlreadyMemberError`.
     """
-    user = get_user_model().objects.filter(username=username).first()
+    users = get_user_model().objects.filter(username__iexact=username)
+    found = [user for user in users if user.get_username() == username] or [*users]
+    user = found[0] if len(found) == 1 else None
     if user is not None and project.memberships.filter(user=user).exists():
         raise AlreadyMemberError(field="username")
-    earlier = project.invitations.unrevoked().filter(username=username)
+    earlier = project.invitations.unrevoked().filter(username__iexact=username)
     earlier.update(revoked_at=Now())
     expires_at = timezone.now() + PERSONAL_LIFETIME
     fields = {"user": user, "username": username, "role": role, "expires_at": expires_at}

@@ -52,6 +52,11 @@ class InvitationQuerySet(models.QuerySet["Invitation"]):
         """Return the open invitations that `user` has received by username."""
         return self.open().filter(user=user).select_related("project", "created_by")
 
+    def joined(self) -> "InvitationQuerySet":
+        """Return the invitations by username whose user is a member of the project."""
+        members = Membership.objects.filter(project=OuterRef("project"), user=OuterRef("user"))
+        return self.filter(Exists(members))
+
     def listed(self) -> "InvitationQuerySet":
         """Return the unrevoked invitations with everything that a list shows."""
         return self.unrevoked().with_creator_state().select_related("created_by")

@@ -93,8 +93,13 @@ def join(request: HttpRequest) -> HttpResponse:
 @require_POST
 def answer_invitation(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Accept or decline an invitation by username, depending on the field `action`."""
+    received = Invitation.objects.filter(user=request.user.pk).select_related("project")
+    is_accepted = request.POST.get("action") == "accept"
+    if is_accepted and (earlier := received.joined().filter(pk=pk).first()):
+        # The user clicked twice, or joined by another invitation.
+        return redirect("project", earlier.project.slug)
     invitation = get_object_or_404(Invitation.objects.for_user(request.user), pk=pk)
-    if request.POST.get("action") == "accept":
+    if is_accepted:
         invitations.admit(invitation, request.user)
         return redirect("project", invitation.project.slug)
     invitations.revoke(invitation)

@@ -12,6 +12,7 @@ from projects.services import add_member, create_project, remove_member
 pytestmark = pytest.mark.django_db
 
 MEMBERS = "/projects/billing/members/"
+NAMES = ("stan", "STAN", "Stan")
 API, MINE = "/api/v1/projects/billing/", "/api/v1/invitations/"
 
 
@@ -39,6 +40,32 @@ def test_an_owner_invites_on_the_page_and_the_user_accepts(client, owner, projec
     assert "Accept: Billing" not in client.get("/").content.decode()
     client.force_login(owner)
     assert "only for this user" not in client.get("/projects/billing/settings/").content.decode()
+
+
+def test_a_second_click_on_accept_leads_to_the_project_too(client, invitation, stranger, owner):
+    client.force_login(stranger)
+    path = f"/invitations/{invitation.pk}/"
+    for _ in range(2):
+        assert client.post(path, {"action": "accept"})["Location"] == "/projects/billing/"
+    client.force_login(owner)
+    assert client.post(path, {"action": "accept"}).status_code == 404
+
+
+def test_the_case_of_the_name_does_not_matter(project, owner, stranger, editor):
+    first = invitations.invite_user(project, "Stan", "viewer", owner)
+    assert (first.user, first.username) == (stranger, "Stan")
+    invitations.invite_user(project, "sTAN", "viewer", owner)
+    assert [it.username for it in project.invitations.unrevoked()] == ["sTAN"]
+    with pytest.raises(invitations.AlreadyMemberError):
+        invitations.invite_user(project, "Edgar", "viewer", owner)
+
+
+def test_of_two_names_that_differ_only_in_their_case_the_exact_one_counts(
+    project, owner, stranger, django_user_model
+):
+    other = django_user_model.objects.create_user("STAN")
+    invited = [invitations.invite_user(project, name, "viewer", owner).user for name in NAMES]
+    assert invited == [stranger, other, None]
 
 
 def test_the_user_declines(client, invitation, stranger):

@@ -31,6 +31,9 @@ class AccountAdapter(DefaultAccountAdapter):
     of uses is exact.
     """
 
+    # True while this object sends a mail that reports a completed change.
+    is_notifying = False
+
     error_messages = DefaultAccountAdapter.error_messages | {
         "account_inactive": gettext_lazy("This account is deactivated."),
         "cannot_remove_primary_email": gettext_lazy(
@@ -78,18 +81,23 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("account")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send mail. If this fails, raise ImmediateHttpResponse, which redirects back."""
+        """Send mail. If this fails, raise ImmediateHttpResponse, which redirects back.
+
+        A notification that fails is only logged: its reader would take the change for failed.
+        """
         if settings.URL:
             # Use the site's domain in the text. The default would be the host of the request.
             context = context | {"current_site": SimpleNamespace(domain=settings.URL)}
         try:
             super().send_mail(template_prefix, email, context)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # A domain may be valid, but too long once it is encoded, which raises UnicodeError.
             log.error("email_failed what=%s reason=%s", template_prefix, error)
-            messages.error(
-                self.request,
-                _("The email could not be sent. Try again later, or contact your administrator."),
-            )
+            if not self.is_notifying:
+                reason = _(
+                    "The email could not be sent. Try again later, or contact your administrator."
+                )
+                messages.error(self.request, reason)
             raise ImmediateHttpResponse(redirect(self.request.path)) from error
 
     def send_confirmation_mail(self, request, emailconfirmation, signup: bool) -> None:
@@ -103,7 +111,7 @@ class AccountAdapter(DefaultAccountAdapter):
                 raise
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        # Ignore a failure, because the change that the mail reports is complete.
+        self.is_notifying = True
         with suppress(ImmediateHttpResponse):
             super().send_notification_mail(*args, **kwargs)
 

@@ -14,10 +14,15 @@ from projects.models import Token
 def issue_token(request: HttpRequest, **fields: Any) -> tuple[Token, str]:
     """Create a token for the requesting user. Return it and its secret, and notify by mail."""
     token, secret = Token.issue(request.user, **fields)
+    notify_of_token(request, token)
+    return token, secret
+
+
+def notify_of_token(request: HttpRequest, token: Token) -> None:
+    """Notify the user of a new token by mail. This may wait for the mail server."""
     get_adapter().send_notification_mail(
         "account/email/token_created", request.user, {"token": token}
     )
-    return token, secret
 
 
 class TokenRevocationForm(forms.Form):

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.response import Response
 
-from projects.accounts.tokens import issue_token
+from projects.accounts.tokens import notify_of_token
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
@@ -130,11 +130,14 @@ class TokenListView(TokenBaseView, generics.ListAPIView):
     def post(self, request) -> IdempotentResult:
         """Creates a token with the rights of the request's token, or with fewer."""
         data = validated(TokenSerializer, request.data, request=request)
-        token, secret = issue_token(request, **data)
-        response = Response(
-            {**TokenSerializer(token).data, "token": secret}, status.HTTP_201_CREATED
-        )
-        return IdempotentResult(response.status_code, {"id": token.public_id}, lambda: response)
+        token, secret = Token.issue(request.user, **data)
+
+        def respond() -> Response:
+            notify_of_token(request, token)
+            body = {**TokenSerializer(token).data, "token": secret}
+            return Response(body, status.HTTP_201_CREATED)
+
+        return IdempotentResult(status.HTTP_201_CREATED, {"id": token.public_id}, respond)
 
 
 class TokenDetailView(TokenBaseView, generics.RetrieveDestroyAPIView):

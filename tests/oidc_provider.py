@@ -19,6 +19,7 @@ class Provider:
     """Answers each browser as `person`, whose claims are in its ID tokens (RS256) and its userinfo.
 
     `claims` change those of the ID token alone, `userinfo` those of the userinfo; `signer` signs.
+    The ID token has no claims that are in `left_out`.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class Provider:
         self.person: dict[str, Any] = {"sub": "1", "preferred_username": "nina"}
         self.claims: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {}
+        self.left_out: set[str] = set()
         self.signer = self.key
         self.queries: dict[str, dict[str, str]] = {}
 
@@ -62,6 +64,8 @@ class Provider:
         now = int(time.time())
         claims = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300}
         claims |= self.person | self.claims
+        for name in self.left_out:
+            del claims[name]
         signed = jwt.encode(claims, self.signer, "RS256", {"kid": "one"})
         return {"access_token": "access", "token_type": "Bearer", "id_token": signed}
 
@@ -74,6 +78,9 @@ class Provider:
             "jwks_uri": f"{self.url}/keys",
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }
+
+    def person_at_userinfo(self) -> dict[str, Any]:
+        return self.person | self.userinfo
 
     def keys(self) -> dict[str, Any]:
         public = jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
@@ -91,7 +98,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
             elif address.path == "/userinfo":
                 assert self.headers["Authorization"] == "Bearer access"
-                self._answer(provider.person | provider.userinfo)
+                self._answer(provider.person_at_userinfo())
             elif address.path == "/keys":
                 self._answer(provider.keys())
             else:

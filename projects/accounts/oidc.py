@@ -1,6 +1,7 @@
 """Sign-in with the OpenID Connect provider in the server's settings."""
 
 import logging
+import re
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -27,12 +28,14 @@ from django.utils.translation import gettext_lazy as _
 from requests import RequestException
 
 from projects.accounts.adapter import admit_pending
+from projects.accounts.claims import group_names, read_claims, verify_id_token
 from projects.models import SpendingLimit
 
 log = logging.getLogger(__name__)
 
-# Names of groups in a claim; further names are not read.
-MAX_GROUPS = 500
+# A code in the provider's response to a failed request for a token, such as `invalid_client`.
+# https://www.rfc-editor.org/rfc/rfc6749#section-5.2
+ERROR_CODE = re.compile(r'"error": {0,9}"([a-z_]{1,40})"')
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
@@ -58,10 +61,18 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         # https://openid.net/specs/openid-connect-core-1_0.html#UserInfoResponse
         if len({claim["sub"] for claim in claims}) > 1:
             raise PermissionDenied("The provider's claims are about different users.")
-        # Some providers send `email_verified` as a string.
-        for address in sociallogin.email_addresses:
-            address.verified = str(address.verified).lower() == "true"
         return super().populate_user(request, sociallogin, data)
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider, error=None, exception=None, extra_context=None
+    ) -> None:
+        if exception is not None:
+            # Only classes and codes are logged, because a response may contain secrets.
+            code = ERROR_CODE.search(str(exception))
+            log.error(
+                "oidc_failed issuer=%s reason=%r code=%s",
+                *(settings.OIDC_ISSUER, exception.__cause__ or exception, code and code[1]),
+            )
 
     def can_authenticate_by_email(self, login: SocialLogin, email: str) -> bool:
         return EmailAddress.objects.filter(email=email.lower(), verified=True).exists()
@@ -82,14 +93,12 @@ def update_groups(user: Any, sociallogin: SocialLogin | None = None, **kwargs: o
     Only groups with a spending limit and without permissions follow the claim, so that a provider
     cannot make anybody an administrator.
     """
-    claim = settings.OIDC_GROUPS_CLAIM
-    if sociallogin is None or not claim:
+    if sociallogin is None or not settings.OIDC_GROUPS_CLAIM:
         return
-    names: set[str] = set()
-    for claims in sociallogin.account.extra_data.values():
-        value = claims.get(claim) if isinstance(claims, dict) else None
-        if isinstance(value, list):
-            names |= {name for name in value[:MAX_GROUPS] if isinstance(name, str)}
+    names = group_names(sociallogin.account.extra_data.values())
+    if names is None:
+        log.warning("oidc_groups_incomplete claim=%s", settings.OIDC_GROUPS_CLAIM)
+        return
     limits = SpendingLimit.objects.exclude(group=None).values("group")
     groups = Group.objects.filter(pk__in=limits, permissions=None)
     user.groups.remove(*groups.exclude(name__in=names))
@@ -99,9 +108,11 @@ def update_groups(user: Any, sociallogin: SocialLogin | None = None, **kwargs: o
 class OIDCAdapter(OpenIDConnectOAuth2Adapter):
     """Checks the signature of every ID token, even if it came directly from the provider."""
 
-    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict:
-        self.did_fetch_access_token = False
-        return super()._decode_id_token(app, id_token)
+    def _fetch_user_info(self, access_token: str) -> dict[str, Any]:
+        return read_claims(super()._fetch_user_info(access_token))
+
+    def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
+        return read_claims(verify_id_token(id_token, self.openid_config, app.client_id))
 
 
 @login_not_required
@@ -129,7 +140,6 @@ def _run_view(request: HttpRequest, provider_id: str, view: type[OAuth2View]) ->
         raise Http404
     try:
         return view.adapter_view(OIDCAdapter(request, provider_id))(request)
-    except (RequestException, KeyError) as error:
-        # The provider is not reachable, or its metadata is incomplete.
-        log.error("oidc_failed issuer=%s reason=%r", settings.OIDC_ISSUER, error)
+    except (RequestException, AttributeError, KeyError) as error:
+        # The provider is not reachable, or its metadata is incomplete or no object.
         return render_authentication_error(request, None, exception=error)

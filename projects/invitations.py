@@ -101,6 +101,13 @@ def admit(invitation: Invitation, user) -> Membership:
     return member
 
 
+def closed_reason(invitation: Invitation) -> str:
+    """Return why the invitation cannot be used now; "" if it can."""
+    if invitation.state == InvitationStatus.OPEN and invitation.project.is_archived:
+        return str(ProjectArchivedError.default_message)
+    return str(CLOSED_REASONS.get(invitation.state, ""))
+
+
 def link_to(request: HttpRequest, invitation: Invitation, secret: str) -> str:
     """Return the absolute URL of the link."""
     path = reverse("invitation", args=[invitation.project.slug, secret])

@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy
 
 from projects import invitations
 from projects.core.http.client_ip import client_ip
-from projects.models import InvitationStatus
 from projects.permissions import ProjectArchivedError
 
 log = logging.getLogger(__name__)
@@ -122,7 +121,7 @@ class AccountAdapter(DefaultAccountAdapter):
 def is_invited(request: HttpRequest) -> bool:
     """Return whether this browser has opened an invitation link that can be used now."""
     invitation = invitations.pending_invitation(request)
-    return invitation is not None and invitation.state == InvitationStatus.OPEN
+    return invitation is not None and not invitations.closed_reason(invitation)
 
 
 def admit_pending(request: HttpRequest, user, is_open: bool) -> None:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from projects import invitations
 from projects.forms import InvitationForm
 from projects.models import Invitation, MemberRole, Membership
-from projects.permissions import membership, require_active
+from projects.permissions import ProjectArchivedError, membership, require_active
 from projects.views.projects import settings_page
 
 
@@ -76,12 +76,12 @@ def join(request: HttpRequest) -> HttpResponse:
     invitation = invitations.pending_invitation(request)
     if invitation is None:
         return render(request, "projects/join.html", status=404)
-    reason = invitations.CLOSED_REASONS.get(invitation.state, "")
+    reason = invitations.closed_reason(invitation)
     if request.user.is_authenticated:
         if request.method == "POST":
             try:
                 invitations.admit(invitation, request.user)
-            except invitations.NotAdmittedError as error:
+            except (invitations.NotAdmittedError, ProjectArchivedError) as error:
                 reason = str(error)
         if invitation.project.memberships.filter(user=request.user).exists():
             invitations.clear_pending_invitation(request)

@@ -166,6 +166,23 @@ def test_a_link_that_is_over_says_so_and_lets_nobody_in(client, person, issue, o
     assert role_of("nina") is None
 
 
+def test_a_link_to_an_archived_project_says_so_before_an_account_is_made(
+    client, person, issue, project
+):
+    set_archived(project, True)
+    answer = client.get(issue()[1], follow=True)
+    page = answer.content.decode()
+    assert answer.status_code == 410 and "This project is archived" in page
+    assert "Create account" not in page and "for a new link" not in page
+    assert "need an invitation" in client.get("/accounts/signup/").content.decode()
+    client.force_login(person("nina"))
+    client.get(issue()[1])
+    assert client.post("/join/").status_code == 410
+    set_archived(project, False)
+    assert client.post("/join/").status_code == 302
+    assert role_of("nina") == "editor"
+
+
 def test_an_unknown_link_is_none(client, issue):
     _invitation, path = issue()
     assert client.get("/join/billing/nonsense/").status_code == 404

@@ -224,6 +224,12 @@ def test_an_account_is_connected_and_disconnected(olive, owner, provider, client
     assert not SocialAccount.objects.exists()
 
 
+def test_a_connected_account_is_named_as_its_user_knows_it(olive, provider):
+    provider.person |= {"email": "nina@example.org"}
+    come(olive, process="connect")
+    assert "<b>nina@example.org</b>" in olive.get(CONNECTIONS).content.decode()
+
+
 def test_a_user_without_a_password_stays_connected(client, provider, settings):
     settings.OIDC_SIGNUP = True
     come(client)

@@ -74,6 +74,16 @@ def test_a_password_is_changed_and_other_browsers_are_out(owner, olive, mail, si
     assert is_in(sign_in("olive", NEW)[0])
 
 
+def test_the_mail_about_a_change_says_when_and_from_where(owner, olive, mail):
+    form = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
+    language = {"Accept-Language": "de", "User-Agent": "Firefox"}
+    olive.post(CHANGE, form, headers=language)
+    body = mail[0].body
+    assert body.startswith("Ihr Passwort wurde geändert.\n")
+    assert "IP-Adresse: 127.0.0.1\nBrowser: Firefox\nZeit: " in body
+    assert re.search(r"\d\d:\d\d UTC\n", body)
+
+
 def test_the_present_password_is_asked_for(olive):
     form = {"oldpassword": "wrong", "password1": NEW, "password2": NEW}
     assert "current password is incorrect" in olive.post(CHANGE, form).content.decode()

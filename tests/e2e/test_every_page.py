@@ -100,6 +100,18 @@ def test_no_page_shuts_anybody_out(open_page, sign_in, paths):
     assert not problems, "\n".join(problems)
 
 
+def test_the_groups_of_an_account_are_readable_in_the_admin(open_page, sign_in):
+    page = open_page(viewport=WIDE)
+    page.add_init_script(AXE)
+    sign_in(page)
+    page.goto("/admin/auth/user/1/change/")
+    for theme in THEMES:
+        show(page, theme)
+        noted = len(open_page.complaints)
+        assert violations(page, ["color-contrast"]) == []
+        del open_page.complaints[noted:]
+
+
 def stretched(page: Page, size: ViewportSize) -> list[str]:
     """What would have to be scrolled sideways in a window of the size to be seen, and buttons and
     links that something covers.

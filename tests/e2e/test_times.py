@@ -1,5 +1,7 @@
 """Times in the zone of who reads, with the project's beside them."""
 
+import re
+
 from playwright.sync_api import expect
 
 
@@ -22,3 +24,17 @@ def test_a_reader_elsewhere_sees_their_own_times(open_page, sign_in, begin, say,
         far_time.get_attribute("datetime"),
     )
     expect(far_time).to_contain_text(local_time)
+
+
+def test_account_pages_show_times_of_the_reader_too(open_page, sign_in):
+    page = open_page(timezone_id="America/St_Johns")
+    sign_in(page)
+    page.goto("/accounts/sessions/")
+    times = page.locator("main time")
+    expect(times.first).to_have_attribute("title", re.compile(r"\d\d:\d\d \+00:00$"))
+    local_time = page.evaluate(
+        """(iso) => new Date(iso).toLocaleTimeString("en", { timeStyle: "short" })""",
+        times.first.get_attribute("datetime"),
+    )
+    expect(times.first).to_contain_text(local_time)
+    expect(page.locator("main")).to_contain_text("signed in")

@@ -6,6 +6,7 @@ from allauth.account import forms as account
 from allauth.mfa.base import forms as factor
 from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
+from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.forms import SignupForm as SocialSignupForm
 from django import forms
 from django.contrib.auth import get_user_model
@@ -77,7 +78,14 @@ class SignUpForm(AccountFieldsForm, account.SignupForm):
 
 
 class SocialSignUpForm(AccountFieldsForm, SocialSignupForm):
-    """The fields of a new account that the provider does not supply."""
+    """A new account of a user of the provider whose email address an account already has."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.is_bound:
+            # As an error of the sent form, which says how to connect the existing account.
+            taken = get_adapter().error_messages["email_taken"]
+            self.fields["email"].help_text = taken % self.sociallogin.provider.name
 
 
 class AddEmailForm(RelabelledForm, account.AddEmailForm):

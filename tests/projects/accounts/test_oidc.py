@@ -147,14 +147,16 @@ def test_an_address_that_the_provider_has_not_verified_leads_to_none(
     provider.person |= {"email": owner.email} | (
         {} if email_verified is None else {"email_verified": email_verified}
     )
-    come(client)
+    page = come(client).content.decode()
+    assert "sign in to it and connect the provider" in page
     assert not is_in(client)
     assert not SocialAccount.objects.exists()
 
 
 def test_an_address_that_is_not_verified_here_leads_to_none(client, provider, owner, is_in):
     provider.person |= {"email": owner.email, "email_verified": True}
-    come(client)
+    page = come(client).content.decode()
+    assert "sign in to it and connect the provider" in page
     assert not is_in(client)
     assert not SocialAccount.objects.exists()
 
@@ -164,6 +166,7 @@ def test_a_taken_address_makes_no_second_account(client, provider, settings, own
     provider.person |= {"email": owner.email, "email_verified": False}
     answer = come(client)
     assert answer.redirect_chain[-1][0] == "/accounts/provider/signup/"
+    assert "If it is yours, sign in and connect Acme" in html.unescape(answer.content.decode())
     form = {"username": "nina", "email": owner.email}
     answer = client.post("/accounts/provider/signup/", form)
     assert "An account with this email address already exists" in answer.content.decode()

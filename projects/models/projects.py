@@ -1,5 +1,6 @@
 """The project: a team's workspace and its settings."""
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -8,10 +9,11 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import DataError, models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from projects import persona_template
+from projects.core.database import fetch
 from projects.core.models import IdModel
 from projects.core.search_languages import validate_search_language
 from projects.core.text import storable
@@ -59,8 +61,23 @@ def validate_custom_context(context: object) -> None:
             )
 
 
+@cache
+def is_known_to_database(zone: str) -> bool:
+    """Return whether the database knows the time zone, which Python knows.
+
+    One query reads the due work of all projects, with their time zones. A name that only Python
+    knows, such as `localtime` or a recent name, would make it fail for all of them.
+    """
+    try:
+        with transaction.atomic():
+            fetch("SELECT now() AT TIME ZONE %s", [zone])
+    except DataError:
+        return False
+    return True
+
+
 def validate_timezone(name: str) -> None:
-    if name not in available_timezones():
+    if name not in available_timezones() or not is_known_to_database(name):
         raise ValidationError(
             _("“%(name)s” is not a time zone. Use a name such as Europe/Berlin.") % {"name": name}
         )

@@ -81,6 +81,8 @@ def test_the_creator_of_a_project_owns_it(api, stranger):
         ({"name": "X", "slug": "billing"}, "slug"),
         ({"name": "X", "slug": "no spaces"}, "slug"),
         ({"name": "X", "timezone": "Mars/Olympus"}, "timezone"),
+        # Python knows it, but the database does not.
+        ({"name": "X", "timezone": "localtime"}, "timezone"),
         ({"name": "X", "chat_model": "gpt"}, "chat_model"),
         ({"name": "X", "system_model": "openai:"}, "system_model"),
         ({"name": "X", "bank_max_tokens": 99}, "bank_max_tokens"),

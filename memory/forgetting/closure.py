@@ -74,7 +74,8 @@ def _find(project: Project, scope: ForgetScope, replies: set[UUID]) -> DeletionS
     deletions.files = forgotten_files(project, scope, deletions.sessions)
     if deletions.user is not None:
         find_versions(project, deletions)
-    lock_versions(project, deletions)
+    if deletions.files or deletions.versions:
+        lock_versions(project, deletions)
     find_entries(project, deletions)
     deletions.blocks = forgotten_blocks(project, scope)
     find_facts(project, deletions, scope)

@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.private_text import PrivateTextAdmin
+from chat.admin.private_text import PrivateTextAdmin, is_uuid
 from chat.attachments import file_removal
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import (
@@ -16,6 +18,7 @@ from memory.models import (
     Corpus,
     EntryState,
     RenderedBank,
+    SourceType,
     Tombstone,
     Vector,
 )
@@ -76,8 +79,14 @@ class RenderedBankAdmin(ReadOnlyAdmin):
     exclude = ("text",)
 
 
+# The texts of these chunks may be private. The page of the summary or fact records who reads it.
+DERIVED_SOURCES = (SourceType.ENTRY, SourceType.FACT)
+
+
 @admin.register(Chunk)
 class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
+    """The index, without the texts of summaries and facts."""
+
     list_display = ("__str__", "excerpt", "project", "role", "tokens", "occurred_at")
     list_filter = ("source_type", "role")
     list_select_related = ("project", "session")
@@ -85,8 +94,23 @@ class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
     search_fields = ("text", "=id", "=source", "project__slug")
     exclude = ("terms", "pieces")
 
+    def get_fields(self, request: HttpRequest, obj: Chunk | None = None) -> Any:
+        is_derived = obj is not None and obj.source_type in DERIVED_SOURCES
+        fields = super().get_fields(request, obj)
+        return [name for name in fields if name != "text" or not is_derived]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        # As in the lists of summaries and facts, a search must not reveal hidden text.
+        if search_term and not is_uuid(search_term):
+            queryset = queryset.exclude(source_type__in=DERIVED_SOURCES)
+        return super().get_search_results(request, queryset, search_term)
+
     @admin.display(description=_("text"))
     def excerpt(self, chunk: Chunk) -> str:
+        if chunk.source_type in DERIVED_SOURCES:
+            return gettext("(on the page of its source)")
         return self.preview(chunk, chunk.text)
 
 

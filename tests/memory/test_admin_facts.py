@@ -10,12 +10,22 @@ from chat.models import Session
 from memory import facts
 from memory.admin import mixins
 from memory.facts import Statement
-from memory.models import Activity, ActivityVerb, Fact, FactSource, FactStatus
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Chunk,
+    Fact,
+    FactSource,
+    FactStatus,
+    SourceType,
+)
+from memory.recall import fact_chunks, summaries
+from memory.recall.embedders import get_for_facts
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
 
-LIST = "/admin/memory/fact/"
+LIST, CHUNKS = "/admin/memory/fact/", "/admin/memory/chunk/"
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -150,3 +160,23 @@ def test_the_list_takes_the_same_queries_for_many(
         facts.create_fact(member, Statement(f"Service {number}", "is owned by", "sales", MARCH))
     with django_assert_max_num_queries(9):
         admin_client.get(LIST)
+
+
+@pytest.mark.parametrize("is_personal", [False, True])
+def test_the_index_shows_no_text_of_private_facts_and_summaries(
+    admin_client, fact_source, entry, owner, is_personal
+):
+    Session.objects.update(visibility="private")
+    Fact.objects.update(user=owner if is_personal else None)
+    summary = summaries.make_chunk(entry)
+    summary.tokens = 9
+    summary.save()
+    fact_chunks.write(entry.project, [fact_source.fact_id], get_for_facts())
+    words = {SourceType.FACT: "platform team", SourceType.ENTRY: entry.summary[:20]}
+    for kind, text in words.items():
+        chunk = Chunk.objects.get(source_type=kind)
+        assert text in chunk.text
+        for address in (CHUNKS, f"{CHUNKS}{chunk.pk}/change/"):
+            assert text not in admin_client.get(address).content.decode()
+        assert str(chunk.pk) not in admin_client.get(CHUNKS, {"q": text}).content.decode()
+        assert str(chunk.pk) in admin_client.get(CHUNKS, {"q": str(chunk.source)}).content.decode()

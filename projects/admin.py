@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from allauth.account.admin import EmailAddressAdmin
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialApp, SocialToken
+from allauth.usersessions.internal.flows.sessions import end_sessions
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
@@ -29,10 +32,11 @@ from projects.models import (
     Token,
 )
 from projects.models.limits import AMOUNTS
-from projects.signals import member_added, member_removed, role_changed
+from projects.services import delete_project
+from projects.signals import member_added, member_removed, project_archived, role_changed
 
-# Replaced by AccountAdmin below.
-admin.site.unregister(get_user_model())
+# Replaced by AccountAdmin and AddressAdmin below.
+admin.site.unregister([get_user_model(), EmailAddress])
 admin.site.site_header = admin.site.site_title = "Strata"
 
 
@@ -126,6 +130,19 @@ class ProjectAdmin(BaseAdmin):
     exclude = ("roll_percent", "day_after_days", "week_after_days", "month_after_days")
     inlines = (MembershipInline,)
 
+    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        # Only the changed fields: members may have changed others since the page was opened.
+        obj.save(update_fields=form.changed_data if change else None)
+        if change and "archived_at" in form.changed_data:
+            project_archived.send(sender=Project, project=obj, by=request.user)
+
+    def delete_model(self, request: HttpRequest, obj: Project) -> None:
+        delete_project(obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
+        for project in queryset:
+            delete_project(project)
+
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         super().save_formset(request, form, formset, change)
         if formset.model is Membership:
@@ -139,7 +156,8 @@ class ProjectAdmin(BaseAdmin):
     def formfield_for_dbfield(self, db_field, request, **kwargs):
         if db_field.name == "search_language":
             kwargs["widget"] = language_select()
-        return super().formfield_for_dbfield(db_field, request, **kwargs)
+        # With the values that the page showed, an outdated page does not undo other changes.
+        return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **kwargs)
 
     def get_deleted_objects(self, objs, request):
         # List only the projects: their contents would be too many rows to show.
@@ -206,6 +224,18 @@ class AccountAdmin(BaseAdmin, UserAdmin):
     def get_deleted_objects(self, objs, request):
         # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.
         return [str(user) for user in objs], {"users": len(objs)}, set(), []
+
+
+@admin.register(EmailAddress)
+class AddressAdmin(BaseAdmin, EmailAddressAdmin):
+    """Email addresses. Deleting one also removes it from its user."""
+
+    def delete_model(self, request: HttpRequest, obj: EmailAddress) -> None:
+        obj.remove()
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[EmailAddress]) -> None:
+        for address in queryset.select_related("user"):
+            address.remove()
 
 
 @admin.register(Token)
@@ -302,7 +332,7 @@ class BucketAdmin(ReadOnlyAdmin):
 
 
 # Sign-in providers are configured only in the server's settings, and their tokens are not stored.
-admin.site.unregister([SocialApp, SocialToken, Authenticator])
+admin.site.unregister([SocialApp, SocialToken, Authenticator, UserSession])
 
 
 @admin.register(Authenticator)
@@ -321,6 +351,29 @@ class AuthenticatorAdmin(BaseAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
         return False
+
+
+@admin.register(UserSession)
+class UserSessionAdmin(BaseAdmin):
+    """View the browsers of users. Deleting one signs it out."""
+
+    list_display = ("user", "ip", "user_agent", "created_at", "last_seen_at")
+    list_select_related = ("user",)
+    date_hierarchy = "last_seen_at"
+    search_fields = ("user__username", "ip")
+    fields = list_display
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj=None) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: UserSession) -> None:
+        end_sessions(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[UserSession]) -> None:
+        end_sessions(request, list(queryset))
 
 
 @admin.register(ServerModels)

@@ -12,9 +12,11 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
 from django.db import DatabaseError
+from django.utils import translation
+from django.utils.functional import lazy
 from django.utils.translation import gettext_lazy as _
 
-from config.http.error_pages import domain_error, too_large_message
+from config.http.error_pages import domain_error, page_language, too_large_message
 from projects.core.database import in_thread
 from projects.core.errors import (
     DomainError,
@@ -145,7 +147,8 @@ def _sign_in_error(scope: Scope) -> DomainError | None:
 
 
 def _too_large(limit: int) -> LimitError:
-    return LimitError(too_large_message(limit))
+    # In the language of the response.
+    return LimitError(lazy(too_large_message, str)(limit))
 
 
 class LimitedBody:
@@ -178,7 +181,9 @@ def error_application(error: DomainError) -> Application:
     """Return an ASGI application that responds with `error` to every request."""
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        response = domain_error(ASGIRequest(scope, BytesIO()), error)
+        request = ASGIRequest(scope, BytesIO())
+        with translation.override(page_language(request)):
+            response = domain_error(request, error)
         headers = {**response.headers, "Content-Length": str(len(response.content))}
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": error.status, "headers": pairs})

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.template.loader import render_to_string, select_template
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.translation import get_language_from_request
 from django.utils.translation import gettext as _
 from django.views import defaults
 from django.views.debug import SafeExceptionReporterFilter
@@ -28,6 +29,12 @@ PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
 def wants_json(path: str, accept: str) -> bool:
     """Return whether a request expects JSON, because it comes from a program or a page's script."""
     return path.startswith(PROGRAM_PATHS) or "text/html" not in accept
+
+
+def page_language(request: HttpRequest) -> str:
+    """Return the language of the response to `request`: English for APIs."""
+    is_page = not request.path_info.startswith(PROGRAM_PATHS)
+    return get_language_from_request(request) if is_page else settings.LANGUAGE_CODE
 
 
 def error_body(
@@ -85,7 +92,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
 class DomainErrorMiddleware(MiddlewareMixin):
     """Converts a `DomainError` of a view: to JSON for scripts and programs, otherwise to a page.
 
-    `error.html` is the page for statuses without a template of their own.
+    `error.html` is the page for statuses without a template of their own. It also replaces the
+    empty response to a browser that opens the address of a form.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
@@ -93,6 +101,13 @@ class DomainErrorMiddleware(MiddlewareMixin):
             log.warning("row_deleted_meanwhile", exc_info=exception)
             exception = NotFoundError()
         return domain_error(request, exception) if isinstance(exception, DomainError) else None
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        accept = request.headers.get("Accept", "")
+        if isinstance(response, HttpResponseNotAllowed) and not wants_json(request.path, accept):
+            reason = _("This address is that of a form. Go back, and send the form again.")
+            response.content = render_to_string("error.html", {"reason": reason}, request)
+        return response
 
 
 def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:

@@ -1,11 +1,13 @@
 """Browser sessions: which views need one, and the time of the last visit of each."""
 
 import time
+from urllib.parse import urlsplit
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -52,6 +54,15 @@ class PageLoginMiddleware(LoginRequiredMiddleware):
         if getattr(view_func, "login_required", True):
             return super().process_view(request, view_func, view_args, view_kwargs)
         return None
+
+    def handle_no_permission(self, request, view_func):
+        if request.method in ("GET", "HEAD"):
+            return super().handle_no_permission(request, view_func)
+        # After the sign-in, return to the page with the form: its own address shows nothing.
+        page = urlsplit(request.headers.get("Referer", ""))
+        path = f"{page.path}?{page.query}" if page.query else page.path
+        is_ours = page.netloc == urlsplit(request.build_absolute_uri()).netloc
+        return redirect_to_login(path if is_ours else "/", self.get_login_url(view_func))
 
 
 def delete_expired() -> None:

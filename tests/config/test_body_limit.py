@@ -145,6 +145,14 @@ def test_people_read_a_page_and_scripts_of_pages_json(web):
     assert "30 MB" in detail(ask(web, "/projects/billing/chats/", script, b"x" * 31 * MB))
 
 
+def test_a_german_reads_a_german_page(web):
+    german = BROWSER | {"Accept-Language": "de"}
+    page = ask(web, "/projects/billing/chats/", german, b"x" * 31 * MB).read().decode()
+    assert '<html lang="de">' in page and "Die Anfrage ist zu groß." in page
+    program = german | {"Accept": "application/json"}
+    assert "The request is too large." in detail(ask(web, "/api/v1/", program, b"x" * 31 * MB))
+
+
 def test_the_server_goes_on(web):
     assert ask(web, "/healthz", {}, chunks(40)).status == 413
     assert announce(web, "/healthz", {}, 31 * MB).status == 413

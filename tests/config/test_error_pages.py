@@ -22,6 +22,8 @@ from projects.core.errors import (
 pytestmark = pytest.mark.django_db
 
 IMPORTS = "/api/v1/projects/billing/imports/"
+# Accepts only POST requests.
+REVOKE = "/account/tokens/0190163d-8694-739b-aea5-966c26f8ad91/revoke/"
 
 
 def test_a_form_with_too_many_words_is_413(api, client, owner, project, settings):
@@ -67,6 +69,30 @@ def openai(kind: str, message: str) -> dict[str, object]:
 def test_an_unknown_route_is_404_in_json(api, owner, path, expected):
     answer = api(owner).post(path)
     assert (answer.status_code, answer.json()) == (404, expected)
+
+
+def test_the_address_of_a_form_is_a_page_with_a_way_back(client, owner):
+    client.force_login(owner)
+    answer = client.get(REVOKE, headers=HTML)
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert '<a href="/">' in answer.content.decode()
+    assert client.get(REVOKE).content == b""
+
+
+@pytest.mark.parametrize(
+    ("path", "referer", "next_page"),
+    [
+        ("/account/", "https://strata.example.org/", "/account/"),
+        (REVOKE, "https://strata.example.org/account/tokens/?a=1", "/account/tokens/%3Fa%3D1"),
+        (REVOKE, "https://evil.example/account/tokens/", "/"),
+        (REVOKE, "", "/"),
+    ],
+)
+def test_after_signing_in_the_page_with_the_form_opens(client, settings, path, referer, next_page):
+    settings.URL = "https://strata.example.org"
+    ask = client.post if path == REVOKE else client.get
+    answer = ask(path, headers={"Referer": referer}, secure=True)
+    assert answer["Location"] == f"/accounts/login/?next={next_page}"
 
 
 def test_an_unknown_host_is_named_as_the_reason(client):

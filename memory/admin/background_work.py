@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 
 from memory.admin.mixins import ActionAdmin
 from memory.models import Call, Cursor, EntriesChanged, IndexCursor, Ladder, Nudge
-from memory.views.charts.costs import grouped, latest
-from memory.views.charts.usage import SUM_DAYS, model_calls, usage_charts
+from memory.views.charts.costs import grouped
+from memory.views.charts.usage import SUM_DAYS, latest, model_calls, usage_charts
 from projects.admin import ReadOnlyAdmin
 
 

@@ -83,6 +83,14 @@ def test_the_overview_shows_the_charts_of_its_project(client, owner, stranger, c
     assert "stacked-bars" not in client.get("/projects/other/overview/").content.decode()
 
 
+def test_a_call_of_the_day_before_the_first_one_is_in_no_chart(client, owner, admin_client, calls):
+    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    Call.objects.update(started_at=today - timedelta(days=SUM_DAYS - 1, seconds=1))
+    client.force_login(owner)
+    assert "stacked-bars" not in client.get("/projects/billing/overview/").content.decode()
+    assert "stacked-bars" not in admin_client.get("/admin/chat/call/").content.decode()
+
+
 def test_the_calls_page_of_the_admin_shows_all_projects(admin_client, calls):
     page = compact(admin_client.get("/admin/chat/call/").content.decode())
     assert page.count('<figure class="stacked-bars">') == 2

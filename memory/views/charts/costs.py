@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -10,7 +9,6 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
@@ -20,7 +18,7 @@ from chat.providers import limits
 from chat.providers.booking import Payer
 from chat.providers.sums import FIGURES, csv_text, plain_rows, summed
 from memory.views import project_page, render_page
-from memory.views.charts.usage import usage_charts
+from memory.views.charts.usage import latest, usage_charts
 from projects.models import MemberRole, Membership, SpendingLimit
 from projects.models.limits import AMOUNTS
 
@@ -98,12 +96,6 @@ def _account_page(
 def _days(request: HttpRequest) -> int:
     text = request.GET.get("days", "")
     return int(text) if text in map(str, SPANS) else DEFAULT_DAYS
-
-
-def latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
-    """Return the calls of the last `days` days, including today, in the active time zone."""
-    first = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
-    return calls.filter(started_at__gte=first - timedelta(days=days - 1))
 
 
 def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> dict[str, Any]:

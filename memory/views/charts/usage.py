@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.utils import formats, timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -69,9 +70,9 @@ class StackedBars:
             base = 0.0
             for series, model in self.models.items():
                 value = self.values.get((day, model), 0)
-                height = 100 * float(value) / float(self._highest)
                 if not value:
                     continue
+                height = 100 * float(value) / float(self._highest)
                 x, y = step * (number + (1 - BAR_SHARE) / 2), 100 - base - height
                 left, upper, width, tall = (
                     f"{size:.2f}" for size in (x, y, step * BAR_SHARE, height)
@@ -95,10 +96,16 @@ class StackedBars:
         ]
 
 
+def latest(calls: QuerySet[Call], days: int) -> QuerySet[Call]:
+    """Return the calls of the last `days` days, including today, in the active time zone."""
+    first = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    return calls.filter(started_at__gte=first - timedelta(days=days - 1))
+
+
 def model_calls(project: Project | None = None) -> list[dict[str, Any]]:
     """Return the sums of the last SUM_DAYS days by day and model."""
-    calls = Call.objects.filter(started_at__gte=timezone.now() - timedelta(days=SUM_DAYS))
-    return plain_rows(summed(calls.filter(in_project(project)), ("day", "model")))
+    calls = latest(Call.objects.filter(in_project(project)), SUM_DAYS)
+    return plain_rows(summed(calls, ("day", "model")))
 
 
 def usage_charts(rows: Iterable[Mapping[str, Any]], day_count: int = SUM_DAYS) -> list[StackedBars]:

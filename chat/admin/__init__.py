@@ -1,6 +1,9 @@
 """Admin pages of conversations. `memory.admin.conversations` adds actions for moderators."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import DecimalField
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -195,6 +198,11 @@ class ModelPriceAdmin(BaseAdmin):
 
     list_display = ("model", "input_price", "cached_price", "output_price")
     search_fields = ("model",)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if isinstance(db_field, DecimalField):
+            kwargs["min_value"] = 0
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 
 @admin.register(SavedPrompt)

@@ -23,7 +23,7 @@ LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
 def validate_scopes(scopes: object) -> None:
-    if not isinstance(scopes, list) or not scopes or not set(scopes) <= set(SCOPES):
+    if not isinstance(scopes, list) or not scopes or any(it not in SCOPES for it in scopes):
         raise ValidationError(f"Scopes are one or more of {', '.join(SCOPES)}.")
 
 

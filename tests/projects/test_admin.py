@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from chat.conversations.messages import post_message
-from chat.models import Message, SavedPrompt, Seen, Session
+from chat.models import Message, ModelPrice, SavedPrompt, Seen, Session
 from memory.models import (
     Block,
     Cursor,
@@ -216,6 +216,21 @@ def test_a_tokens_digest_is_no_column_and_no_field(admin_client, house):
     listed = admin_client.get(page(Token, "changelist")).content.decode()
     assert ">" + token.digest not in listed
     assert token.token_key not in listed
+
+
+@pytest.mark.parametrize("scopes", ['[["read"]]', '{"read": 1}', '["owner"]'])
+def test_unknown_permissions_of_a_token_are_refused(admin_client, house, scopes):
+    path = page(Token, "change", Token.objects.get().pk)
+    answer = admin_client.post(path, {"name": "robot", "scopes": scopes})
+    assert "one or more of read" in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["input_price", "cached_price", "output_price"])
+def test_a_negative_price_is_refused(admin_client, name):
+    prices = {"model": "demo", "input_price": "1", "cached_price": "", "output_price": "0"}
+    answer = admin_client.post(page(ModelPrice, "add"), prices | {name: "-1"})
+    assert "greater than or equal to 0" in answer.content.decode()
+    assert admin_client.post(page(ModelPrice, "add"), prices).status_code == 302
 
 
 def test_tokens_are_not_made_in_the_admin(admin_client):

@@ -26,10 +26,15 @@ SET_MEANWHILE = {
     "page": "memory.views.charts.costs.LimitForm.is_valid",
     "api": "memory.api.costs.ProjectLimitSerializer.is_valid",
 }
+# As a server with hundreds of users has in a year.
+MANY = 50_001
 
 
 def csv_rows(response) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(response.content.decode())))
+    async def read() -> bytes:
+        return b"".join([part async for part in response.streaming_content])
+
+    return list(csv.DictReader(io.StringIO(async_to_sync(read)().decode())))
 
 
 def sums(rows) -> tuple[int, int, int]:
@@ -166,6 +171,22 @@ def test_no_cell_of_a_csv_is_a_formula(client, owner, project, call):
     call(model="=HYPERLINK(1)")
     client.force_login(owner)
     assert csv_rows(client.get(PAGE + "?format=csv"))[0]["model"] == "'=HYPERLINK(1)"
+
+
+@pytest.mark.django_db
+def test_a_csv_contains_all_groups_and_a_table_says_that_it_does_not(client, owner, call):
+    names = [field.column for field in Call._meta.concrete_fields]
+    new = {"id": "gen_random_uuid()", "model": "'demo:' || number"}
+    values = ", ".join(new.get(name, name) for name in names)
+    call()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO memory_call ({', '.join(names)})"
+            f" SELECT {values} FROM memory_call, generate_series(2, {MANY}) number"
+        )
+    client.force_login(owner)
+    assert len(csv_rows(client.get(PAGE + "?format=csv"))) == MANY
+    assert "These are the 50 with the most tokens in." in compact(client.get(PAGE).content.decode())
 
 
 @pytest.mark.django_db

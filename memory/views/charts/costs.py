@@ -2,12 +2,13 @@
 
 import csv
 from collections.abc import Sequence
+from tempfile import TemporaryFile
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,13 +20,14 @@ from chat.providers.booking import Payer
 from chat.providers.sums import FIGURES, csv_text, plain_rows, summed
 from memory.views import project_page, render_page
 from memory.views.charts.usage import latest, usage_charts
+from projects.core.http.file_responses import stream_file
 from projects.models import MemberRole, Membership, SpendingLimit
 from projects.models.limits import AMOUNTS
 
 SPANS = (7, 30, 90, 365)
 DEFAULT_DAYS = 30
 MAX_TABLE_ROWS = 50
-MAX_CSV_ROWS = 50_000
+CSV_BATCH_SIZE = 2_000
 TITLES = {
     "model": gettext_lazy("By model"),
     "user": gettext_lazy("By user"),
@@ -110,6 +112,7 @@ def _sums(request: HttpRequest, calls: QuerySet[Call], keys: Sequence[str]) -> d
         "cached_percent": round(100 * total["cached_tokens"] / (total["input_tokens"] or 1)),
         "days": days,
         "spans": SPANS,
+        "max_rows": MAX_TABLE_ROWS,
     }
 
 
@@ -127,15 +130,17 @@ def _table(calls: QuerySet[Call], key: str) -> list[dict[str, Any]]:
     return [{**row, "name": labels.get(row[key], row[key]) or nobody} for row in rows]
 
 
-def _csv(calls: QuerySet[Call], keys: Sequence[str], name: str) -> HttpResponse:
-    response = HttpResponse(
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}-costs.csv"'},
-    )
-    writer = csv.writer(response)
+def _csv(calls: QuerySet[Call], keys: Sequence[str], name: str) -> StreamingHttpResponse:
+    """Return all groups of `calls` as a file, which is written to the disk first."""
+    # The response closes it.
+    file = TemporaryFile("w+", encoding="utf-8", newline="")  # noqa: SIM115
+    writer = csv.writer(file)
     columns = (*keys, *FIGURES)
     writer.writerow(columns)
     rows = summed(calls, keys).order_by(*(f"by_{key}" for key in keys))
-    for row in plain_rows(rows[:MAX_CSV_ROWS]):
-        writer.writerow([csv_text(row[column]) for column in columns])
-    return response
+    for row in rows.iterator(CSV_BATCH_SIZE):
+        [plain] = plain_rows([row])
+        writer.writerow([csv_text(plain[column]) for column in columns])
+    data = file.detach()
+    data.seek(0)
+    return stream_file(data, f"{name}-costs.csv", "text/csv; charset=utf-8")

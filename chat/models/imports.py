@@ -62,7 +62,8 @@ class Import(IdModel, ProjectScopedModel):
         ordering = ["-created_at", "-id"]
 
     def __str__(self) -> str:
-        return self.name
+        # Without the name, because logs cannot be redacted later.
+        return f"import of {self.created_at:%Y-%m-%d %H:%M}"
 
 
 def _stretches_of_import() -> "StretchQuerySet":

@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
@@ -301,8 +302,12 @@ class TestAdmin:
         body = {"action": "forget", "_selected_action": [str(poisoned.pk)]}
         page = page_of(admin_client.post(self.URL, body))
         assert "2 imported chats." in page and len(standing()) == 2
+        assert poisoned.name in page
         admin_client.post(self.URL, body | {"confirmed": "yes", "reason": "wrong"})
         assert standing() == []
+        # The file's name is gone, also from the log of the admin.
+        assert poisoned.name not in page_of(admin_client.get("/admin/"))
+        assert LogEntry.objects.get().object_id == str(poisoned.pk)
 
     def test_a_user_with_view_permission_changes_nothing(
         self, bring, client, owner, django_user_model

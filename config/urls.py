@@ -20,6 +20,9 @@ handler400 = bad_request
 handler500 = server_error
 # Replace the admin's login by allauth's, which has second factors and rate limits.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+# And its page for a new password, which has no rate limit and revokes no API tokens.
+password_page = RedirectView.as_view(pattern_name="account_change_password")
+admin.site.password_change = password_page  # type: ignore[method-assign]
 # Without a session, the admin redirects to its start page. A redirect to the sign-in page would
 # return to this URL, which accepts only POST.
 admin.site.logout = public(never_cache(admin.site.logout))  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from lxml import html
 pytestmark = pytest.mark.django_db
 
 BROWSERS, ADDRESSES = "/admin/usersessions/usersession/", "/admin/account/emailaddress/"
+PASSWORD = "/admin/password_change/"
 OLD, NEW = "olive@example.org", "new@example.org"
 
 
@@ -24,6 +25,14 @@ def test_a_browser_that_is_deleted_is_signed_out(admin_client, owner, olive, is_
     delete(admin_client, browser, path)
     assert not is_in(olive)
     assert not UserSession.objects.filter(user=owner).exists()
+
+
+def test_the_admin_has_no_page_of_its_own_for_a_new_password(admin_client, admin_user):
+    form = {"old_password": "password", "new_password1": NEW, "new_password2": NEW}
+    for answer in (admin_client.get(PASSWORD), admin_client.post(PASSWORD, form)):
+        assert answer["Location"] == "/accounts/password/"
+    admin_user.refresh_from_db()
+    assert admin_user.check_password("password")
 
 
 @pytest.fixture

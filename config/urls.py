@@ -22,7 +22,7 @@ handler500 = server_error
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 # And its page for a new password, which has no rate limit and revokes no API tokens.
 password_page = RedirectView.as_view(pattern_name="account_change_password")
-admin.site.password_change = password_page  # type: ignore[method-assign]
+admin.site.password_change = password_page  # type: ignore[method-assign, assignment]
 # Without a session, the admin redirects to its start page. A redirect to the sign-in page would
 # return to this URL, which accepts only POST.
 admin.site.logout = public(never_cache(admin.site.logout))  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string, select_template
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.translation import get_language_from_request
@@ -92,8 +92,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 class DomainErrorMiddleware(MiddlewareMixin):
     """Converts a `DomainError` of a view: to JSON for scripts and programs, otherwise to a page.
 
-    `error.html` is the page for statuses without a template of their own. It also replaces the
-    empty response to a browser that opens the address of a form.
+    `error.html` is the page for statuses without a template of their own.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
@@ -102,12 +101,11 @@ class DomainErrorMiddleware(MiddlewareMixin):
             exception = NotFoundError()
         return domain_error(request, exception) if isinstance(exception, DomainError) else None
 
-    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        accept = request.headers.get("Accept", "")
-        if isinstance(response, HttpResponseNotAllowed) and not wants_json(request.path, accept):
-            reason = _("This address is that of a form. Go back, and send the form again.")
-            response.content = render_to_string("error.html", {"reason": reason}, request)
-        return response
+
+def form_address_page(request: HttpRequest) -> str:
+    """Return the page for a browser that opens the address of a form."""
+    reason = _("This address is that of a form. Go back, and send the form again.")
+    return render_to_string("error.html", {"reason": reason}, request)
 
 
 def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:

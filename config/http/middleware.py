@@ -15,7 +15,7 @@ from uuid import uuid4
 import structlog
 from asgiref.sync import SyncToAsync
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
@@ -24,7 +24,12 @@ from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
 from prometheus_client import Counter, Histogram
 
-from config.http.error_pages import PROGRAM_PATHS, domain_error
+from config.http.error_pages import (
+    PROGRAM_PATHS,
+    domain_error,
+    form_address_page,
+    wants_json,
+)
 from projects.core.errors import LimitError
 from projects.core.http.public_url import absolute_url
 
@@ -96,6 +101,18 @@ class PageLocaleMiddleware(LocaleMiddleware):
         if request.path_info.startswith(PROGRAM_PATHS):
             return response
         return super().process_response(request, response)
+
+
+class FormAddressMiddleware(MiddlewareMixin):
+    """Replaces the empty response to a browser that opens the address of a form by a page."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        accept = request.headers.get("Accept", "")
+        if isinstance(response, HttpResponseNotAllowed) and not wants_json(request.path, accept):
+            response.content = form_address_page(request)
+        return response
 
 
 HEADER = "X-Request-ID"

@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "config.http.middleware.PageRateLimitMiddleware",
     "projects.accounts.browser_sessions.PageLoginMiddleware",
     "config.http.error_pages.DomainErrorMiddleware",
+    "config.http.middleware.FormAddressMiddleware",
 ]
 if TRACES:
     MIDDLEWARE.insert(

@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Sequence
+from io import TextIOWrapper
 from tempfile import TemporaryFile
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -44,7 +45,7 @@ class LimitForm(forms.ModelForm):
 
 
 @project_page(post=(MemberRole.OWNER,))
-def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
+def project_costs(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the costs of a project, to owners also by user. A POST request sets its limit."""
     project, is_owner = member.project, member.role == MemberRole.OWNER
     limit = SpendingLimit.objects.filter(project=project).first()
@@ -66,7 +67,7 @@ def project_costs(request: HttpRequest, member: Membership) -> HttpResponse:
 
 
 @require_GET
-def own_costs(request: HttpRequest) -> HttpResponse:
+def own_costs(request: HttpRequest) -> HttpResponseBase:
     """Show the costs of the user's own requests in all projects."""
     calls = Call.objects.filter(user=request.user.pk)
     budgets = limits.all_budgets(None, Payer.of(request))
@@ -74,7 +75,7 @@ def own_costs(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def server_costs(request: HttpRequest) -> HttpResponse:
+def server_costs(request: HttpRequest) -> HttpResponseBase:
     """Show the costs of the server to its administrators."""
     if not request.user.is_superuser:
         raise Http404
@@ -86,7 +87,7 @@ def _account_page(
     calls: QuerySet[Call],
     keys: Sequence[str],
     budgets: Sequence[limits.Budget],
-) -> HttpResponse:
+) -> HttpResponseBase:
     calls = latest(calls, _days(request))
     if request.GET.get("format") == "csv":
         return _csv(calls, ("day", *keys), "strata")
@@ -132,15 +133,15 @@ def _table(calls: QuerySet[Call], key: str) -> list[dict[str, Any]]:
 
 def _csv(calls: QuerySet[Call], keys: Sequence[str], name: str) -> StreamingHttpResponse:
     """Return all groups of `calls` as a file, which is written to the disk first."""
-    # The response closes it.
-    file = TemporaryFile("w+", encoding="utf-8", newline="")  # noqa: SIM115
-    writer = csv.writer(file)
+    file = TemporaryFile()  # noqa: SIM115  (the response closes it)
+    text = TextIOWrapper(file, "utf-8", newline="")
+    writer = csv.writer(text)
     columns = (*keys, *FIGURES)
     writer.writerow(columns)
     rows = summed(calls, keys).order_by(*(f"by_{key}" for key in keys))
     for row in rows.iterator(CSV_BATCH_SIZE):
         [plain] = plain_rows([row])
         writer.writerow([csv_text(plain[column]) for column in columns])
-    data = file.detach()
-    data.seek(0)
-    return stream_file(data, f"{name}-costs.csv", "text/csv; charset=utf-8")
+    text.detach()
+    file.seek(0)
+    return stream_file(file, f"{name}-costs.csv", "text/csv; charset=utf-8")

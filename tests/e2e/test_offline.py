@@ -29,7 +29,7 @@ def offline(chat, open_page) -> Iterator[Page]:
 
 
 def test_links_of_a_chat_say_why_they_do_nothing(offline):
-    notice = offline.locator("[data-offline]")
+    notice = offline.locator("[data-offline]", has_text=OFFLINE)
     turn = offline.locator(".turn").first
     for link in (
         offline.get_by_role("link", name="Context"),
@@ -37,7 +37,7 @@ def test_links_of_a_chat_say_why_they_do_nothing(offline):
         offline.locator("[data-chat-menu-link]").first,
     ):
         link.click()
-        expect(notice).to_have_text(OFFLINE)
+        expect(notice).to_be_visible()
         offline.evaluate("window.dispatchEvent(new Event('online'))")
         expect(notice).to_be_hidden()
     offline.get_by_role("button", name="Remember now").click()
@@ -49,7 +49,7 @@ def test_another_name_stays_in_its_field(offline):
     title = offline.get_by_role("textbox", name="Rename chat")
     title.fill("Cutover")
     title.press("Enter")
-    expect(offline.locator("[data-offline]")).to_have_text(OFFLINE)
+    expect(offline.locator("[data-offline]", has_text=OFFLINE)).to_be_visible()
     expect(title).to_be_focused()
     expect(title).to_have_value("Cutover")
     offline.context.set_offline(False)

@@ -101,9 +101,7 @@ def render(items: Sequence[BankItem], max_tokens: int, private: Collection[UUID]
     sources = [_source(item) for item in items]
     room = max_tokens - frame_tokens()
     chosen = filling.fill(sources, room, cost, lambda month: token_counting.count(_heading(month)))
-    chosen.sort(
-        key=lambda shown: (shown.line.day, by_id[shown.source].last_source_at, shown.source)
-    )
+    chosen.sort(key=lambda shown: _time_order(shown, by_id[shown.source]))
     text = _join(
         chosen, {it: f"- {PRIVATE}\n" if it.source in private else rows[it] for it in chosen}
     )
@@ -157,6 +155,13 @@ def _source(item: BankItem) -> Source:
 
 def _heading(month: Month) -> str:
     return f"[{date(*month, 1):%B %Y}]\n"
+
+
+def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, UUID]:
+    """Return the sort key of a line: its day, its entry, and its first message in it."""
+    # The ids of messages rise with their creation.
+    first = shown.line.sources[0] if shown.line.sources else UUID(int=0)
+    return shown.line.day, item.last_source_at, shown.source, first
 
 
 def _row(line: Line, item: BankItem) -> str:

@@ -59,6 +59,14 @@ def test_a_bank_reads_from_the_oldest_month_to_the_newest_day():
     assert rendered.left_out == ()
 
 
+def test_the_lines_of_a_conversation_are_in_the_order_of_their_messages():
+    day = NOW.date()
+    solved = Line("Payments work since the rollback.", day, "Ana", (UUID(int=9),), score=3.0)
+    broken = Line("Payments fail since the release.", day, "Ana", (UUID(int=7),), score=1.0)
+    text = render([item(1, lines=(solved, broken))], 1_000).text
+    assert text.index(broken.text) < text.index(solved.text)
+
+
 def test_an_item_in_the_bank_has_the_number_and_tokens_of_its_lines():
     texts = ("The cutover is on 3 March.", "Payments owns billing from now on.")
     several = item(1, *texts)

@@ -67,6 +67,46 @@ def test_a_long_conversation_has_more_lines_and_sixteen_at_most():
         assert len(lines) == count
 
 
+def test_with_an_assistant_every_third_message_has_a_line():
+    facts = [f"Server{n} in rack{n} runs database{n} of team{n}." for n in range(12)]
+    lines = talk(*(row for text in facts for row in (("Ana", text), ("Bot", "Noted!"))))
+    assert len(extractive.conversation(lines)) == 8
+
+
+@pytest.mark.parametrize(
+    ("brief", "outcome"),
+    [
+        (
+            "Let's work on the plan for the yearly conference in Leipzig.",
+            "The library in Leipzig has confirmed the rooms for the conference.",
+        ),
+        (
+            "Ich brauche einen Text für die jährliche Tagung in Leipzig.",
+            "Die Bibliothek in Leipzig hat der Tagung gestern zugesagt.",
+        ),
+        ("Which caterer is best? We compared three caterers.", "We go with Green Kitchen then."),
+    ],
+)
+def test_outcomes_come_before_briefs(brief, outcome):
+    lines = extractive.conversation(talk(("Ana", brief), ("Bot", "Sure!"), ("Ana", outcome)))
+    assert lines[0].text == outcome
+
+
+def test_german_dates_count_like_english_ones():
+    for dated, other in (
+        ("The readings start on Thursday evening.", "The readings start with some music."),
+        ("Die Lesungen beginnen am Donnerstag.", "Die Lesungen beginnen mit Musik."),
+    ):
+        scores = {line.text: line.score for line in extractive.conversation(talk(("Ana", other)))}
+        scores |= {line.text: line.score for line in extractive.conversation(talk(("Ana", dated)))}
+        assert scores[dated] > scores[other] + 0.5
+
+
+def test_a_similar_sentence_with_another_number_is_quoted_too():
+    rows = ("The north server has 16 cores and 64 GB.", "The south server has 32 cores and 64 GB.")
+    assert len(extractive.conversation(talk(*(("Ana", text) for text in rows)))) == 2
+
+
 def test_long_answers_do_not_displace_the_sentences_of_people():
     babble = ("Bot", "On 3 May 2024 Acme Corp. paid $12,000 to Globex for AB-12 in Vienna. " * 20)
     assert conversation(talk(babble, ("Ana", "My favourite colour is teal."), babble)) == (

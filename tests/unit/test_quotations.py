@@ -65,6 +65,10 @@ def test_references_questions_and_teasers_do_not_stand_alone(text):
         ),
         ("And the payments team owns billing now.", "The payments team owns billing now."),
         (
+            "Ah right, of course. Office days of the team are Tuesday and Thursday.",
+            "Office days of the team are Tuesday and Thursday.",
+        ),
+        (
             "Übrigens, der Umzug der Firma nach Graz ist im April.",
             "Der Umzug der Firma nach Graz ist im April.",
         ),
@@ -121,6 +125,85 @@ def test_images_and_code_are_not_quoted(text):
     assert quotable(f"The cutover is on 3 March at noon. {text}") == [
         "The cutover is on 3 March at noon."
     ]
+
+
+PASTED = [
+    "ERROR 2026-08-27 23:10:42 payments.gateway TimeoutError: read timed out in 10 seconds",
+    '  File "/app/payments/gateway.py", line 88, in charge of the payments service',
+    "pg_upgrade --link --check finished = old-datadir=/var/lib/postgresql new-datadir=/srv/pg",
+    "    return count <= self.limit and redis.incr(key)",
+    "> We have corrected the limit and will credit a part of the October fee.",
+    "> > Wir haben das Limit korrigiert und schreiben einen Teil der Gebühr gut.",
+    "From: Mia Berg\nSubject: Cutover\n\nThe cutover to the cluster in Vienna is on 9 May.",
+    "Von: Mia Berg\nBetreff: Umzug\n\nDer Umzug des Clusters nach Wien ist am 9. Mai.",
+    "On 3 March 2026 at 14:05, Mia Berg wrote:\nThe cutover to Vienna is on 9 May.",
+]
+
+
+@pytest.mark.parametrize("text", PASTED)
+def test_logs_code_and_mail_of_others_are_not_quoted_without_a_fence_either(text):
+    assert quotable(f"The cutover is on 3 March at noon.\n{text}") == [
+        "The cutover is on 3 March at noon."
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dinner for 4 on 12.11. costs 96 € (vegetarian), booked via https://example.com/a?b=1.",
+        "We use `a_b` and `c_d`, and the config is in app/settings.py now.",
+        "An: den neuen Drucker im dritten Stock müssen wir noch denken.",
+    ],
+)
+def test_prose_with_symbols_is_quoted(text):
+    assert quotable(text) == [text]
+
+
+IMAGINED = [
+    "If we had run a canary, the outage in August would not have happened.",
+    "If the Berlin office moved to Graz, the payments team would lose two engineers.",
+    "What if we migrate the payments database on Black Friday, lol.",
+    "Let's say the payments team moves to Graz in October.",
+    "Wenn wir 100 Anmeldungen bekämen, müssten wir einen größeren Saal mieten.",
+    "Angenommen, das Team zieht im Oktober nach Graz um.",
+]
+
+
+@pytest.mark.parametrize("text", IMAGINED)
+def test_what_is_only_imagined_does_not_stand_alone(text):
+    assert not stands_alone(text)
+
+
+def test_plans_and_conditions_stand_alone():
+    for text in (
+        "If the dry run fails on Friday, we move the cutover to 20 September.",
+        "Wenn der Probelauf am Freitag scheitert, verschieben wir den Umzug auf den 20. September.",
+    ):
+        assert stands_alone(text)
+
+
+def test_an_announcement_of_a_list_is_cut():
+    assert quotable(
+        "The dry run on the clone took eleven minutes, but the check complained:\n"
+        "```\nfatal\n```\nCurrent code of the whole rate limiter:"
+    ) == ["The dry run on the clone took eleven minutes…"]
+
+
+def test_lines_of_a_list_are_no_pair():
+    assert quotable("Bakery North: 32 € per person, vegetarian only\nCanteen: 19 €") == [
+        "Bakery North: 32 € per person, vegetarian only"
+    ]
+
+
+def test_emphasis_links_and_boxes_are_not_quoted():
+    assert quotable("- [ ] **Ana** announces the [cutover](https://example.com) on 3 March.") == [
+        "Ana announces the cutover on 3 March."
+    ]
+
+
+def test_identifiers_keep_their_spelling():
+    for text in ("pg_upgrade took nine minutes on the clone.", "iOS builds take nine minutes now."):
+        assert quotable(text) == [text]
 
 
 def test_two_sentences_that_need_each_other_are_quoted_together():

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory.layers.lines import Line, roll_up
+from memory.layers.summarising import corrections
 from memory.layers.summarising.base import (
     EXTRACTIVE,
     MAX_LINES,
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from memory.layers.model_calls import CallRecorder
 
 # The number of messages per line of a summary, which has between MIN_LINES and MAX_LINES lines.
+# People's messages to an assistant are briefs and results, and few of them are small talk.
 MESSAGES_PER_LINE = 6
+MESSAGES_PER_LINE_WITH_ASSISTANT = 3
 MIN_LINES = 3
 # The maximum number of words in a quotation. A longer sentence is cut and ends in an ellipsis.
 MAX_QUOTE_WORDS = 40
@@ -47,14 +50,16 @@ class ExtractiveSummariser:
 
 def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
     """Return three to sixteen quotations, the most important first, with one for every six
-    messages.
+    messages, or for every three with an assistant.
 
     Only sentences that can be understood alone are quoted. If there are none, one other sentence is
     quoted. The assistant is quoted only if no person wrote anything informative. The result is
     empty only if `lines` is empty.
     """
-    number = min(max(-(-len(lines) // MESSAGES_PER_LINE), MIN_LINES), MAX_LINES)
-    people = _scored(lines, is_assistant=False)
+    with_assistant = any(line.is_assistant for line in lines)
+    per_line = MESSAGES_PER_LINE_WITH_ASSISTANT if with_assistant else MESSAGES_PER_LINE
+    number = min(max(-(-len(lines) // per_line), MIN_LINES), MAX_LINES)
+    people = corrections.joined(_scored(lines, is_assistant=False), lines)
     alone = [it for it in people if it.passage.stands_alone]
     picked = _pick((it for it in alone if it.score >= INFORMATIVE), number) or _pick(alone, 1)
     if not picked:
@@ -66,8 +71,8 @@ def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
         picked = _pick((it for it in assistant if it.passage.stands_alone), MIN_LINES)
         picked = picked or _pick(people or assistant, 1)
     if not picked and lines:
-        return [_quote(lines[0], "…", 0.0)]
-    return [_quote(lines[it.source], it.passage.text, it.score) for it in picked]
+        return [_line(lines[0], lines[:1], "…", 0.0)]
+    return [_quote(lines, it) for it in picked]
 
 
 def _scored(lines: Sequence[TranscriptLine], is_assistant: bool) -> list[ScoredPassage]:
@@ -102,16 +107,27 @@ def _worth_beside(sentence: ScoredPassage, picked: ScoredPassage) -> float:
     """Return the score of a passage if `picked` is quoted too; 0 if the two are similar."""
     smaller = min(len(sentence.terms), len(picked.terms))
     overlap = len(sentence.terms & picked.terms) / smaller if smaller else 0.0
-    if overlap >= _SAME or sentence.passage.text == picked.passage.text:
+    if sentence.passage.text == picked.passage.text:
         return 0.0
-    return sentence.score * (1 - overlap)
+    # With another number, a similar sentence says something else.
+    is_other = any(term.isdigit() for term in sentence.terms - picked.terms)
+    return 0.0 if overlap >= _SAME and not is_other else sentence.score * (1 - overlap)
 
 
-def _quote(line: TranscriptLine, text: str, score: float) -> Line:
+def _quote(lines: Sequence[TranscriptLine], picked: ScoredPassage) -> Line:
+    source = lines[picked.source]
+    # "Yesterday" in a corrected statement is counted from its own day.
+    sources = [source] if picked.corrected is None else [lines[picked.corrected], source]
+    return _line(sources[0], sources, picked.passage.text, picked.score)
+
+
+def _line(
+    first: TranscriptLine, sources: Sequence[TranscriptLine], text: str, score: float
+) -> Line:
     return Line(
         text=shorten(text, MAX_QUOTE_WORDS),
-        day=line.at.date(),
-        speaker=" ".join(line.speaker.split())[:_MAX_NAME_CHARS],
-        sources=() if line.id is None else (line.id,),
+        day=first.at.date(),
+        speaker=" ".join(first.speaker.split())[:_MAX_NAME_CHARS],
+        sources=tuple(dict.fromkeys(source.id for source in sources if source.id is not None)),
         score=round(score, 3),
     )

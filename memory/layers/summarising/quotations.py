@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memory.layers.lines import content_words
-from memory.layers.summarising.transcript import count_words, sentences
+from memory.layers.summarising.prose import prose_sentences
+from memory.layers.summarising.transcript import count_words
 
-# The maximum number of characters of a message that are read.
-MAX_READ_CHARS = 100_000
 # Sentences are cut to this length before patterns are applied. Quotations are shorter.
 MAX_SENTENCE_CHARS = 1_000
 # The minimum number of content words in a quotation.
@@ -30,25 +29,21 @@ def _either(name: str) -> str:
     return f"(?:{'|'.join(_WORDS[name]['words'])})"
 
 
-_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-# Descriptions of images, which importers insert into the text, and Markdown images.
-_IMAGE = re.compile(
-    r"\[(?:shares|sends|photo|image|picture|video|gif|bild|foto|vidéo|imagen)\b[^\]\n]{0,500}\]"
-    r"|!\[[^\]\n]{0,300}\]\([^)\s]{0,1000}\)",
-    re.IGNORECASE,
+_OPENER = re.compile(
+    rf"^{_either('openers')}(?: {_either('openers')}){{0,2}}\s?[,!:.–—-]+\s+", re.IGNORECASE
 )
-# Markdown markers at the start of a line. Table rows and horizontal rules are not prose.
-_MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+")
-_NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
-_OPENER = re.compile(rf"^{_either('openers')}\s?[,!:.–—-]+\s+", re.IGNORECASE)
 _CONJUNCTION = re.compile(rf"^{_either('conjunctions')},?\s+(?=\w)", re.IGNORECASE)
 _CLOSING_QUESTION = re.compile(
     rf"[,;] (?:and |but |so |und |aber |et |mais |y |pero )?¿?{_either('questions')}", re.IGNORECASE
 )
 _REFERENCE = re.compile(rf"^\W{{0,5}}{_either('references')}(?!\w)", re.IGNORECASE)
 _TEASER = re.compile(rf"\b{_either('teasers')}\b", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(rf"\b{_either('hypotheticals')}", re.IGNORECASE)
 _OPEN_QUESTION = re.compile(rf"\b{_either('open_questions')}\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]{0,5}\s*$")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]{0,5}(?:\s*[^\w\s])*$")
+_LAST_CLAUSE = re.compile(r"[.,;–—] (?=[^.,;–—]{1,200}:$)")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?![\w.])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ def passages(text: str) -> Iterator[Passage]:
     out. If no sentence is left, the whole text is one passage that does not stand alone.
     """
     previous: Passage | None = None
-    for sentence in _prose(text[:MAX_READ_CHARS]):
+    for sentence in prose_sentences(text):
         quoted = _shortened(sentence)
         passage = Passage(quoted, sentence, previous is None, False, stands_alone(quoted))
         yield passage
@@ -101,12 +96,16 @@ def stands_alone(text: str) -> bool:
     The result is false if the text
 
     - is a question, unless it states that the question is open,
+    - imagines something that is not the case,
+    - ends with the announcement of a list, code or a table that is not quoted,
     - begins with a reference to a preceding sentence,
     - has fewer than MIN_CONTENT_WORDS content words, where numbers count twice, or
     - announces news and has fewer than MIN_NEWS_WORDS content words besides the announcement.
     """
     text = text[:MAX_SENTENCE_CHARS]
     if is_question(text) and not is_open_question(text):
+        return False
+    if text.endswith(":") or _HYPOTHETICAL.search(text):
         return False
     words = content_words(text)
     # "The cutover is on 3 March" has few words but as much content as a longer sentence.
@@ -117,42 +116,43 @@ def stands_alone(text: str) -> bool:
     return rest == text or len(content_words(rest)) >= MIN_NEWS_WORDS
 
 
-def _prose(text: str) -> Iterator[str]:
-    for line in _IMAGE.sub("", _CODE.sub("\n", text)).splitlines():
-        if not _NO_PROSE.match(line):
-            for sentence in sentences(" ".join(_MARKS.sub("", line.strip()).split())):
-                if sentence.strip():
-                    yield sentence.strip()
-
-
 def _pair(first: Passage, second: Passage) -> Passage | None:
     """Return two sentences as one passage.
 
-    Return None if both can be quoted alone, if one is a question, if the pair is too long, or if
-    the pair does not stand alone.
+    Return None if both can be quoted alone, if one is a question, if the first is no complete
+    sentence, if the second announces a list, if the pair is too long, or if the pair does not stand
+    alone.
     """
     if first.stands_alone and second.stands_alone:
         return None
     if is_question(first.original) or is_question(second.original):
         return None
+    # Lines of a list are no sentences that belong together.
+    if second.original.endswith(":") or not _SENTENCE_END.search(first.original[-10:]):
+        return None
     original = f"{first.original} {second.original}"
     if len(original) > MAX_SENTENCE_CHARS or count_words(original) > MAX_PAIR_WORDS:
         return None
     text = _shortened(original)
+    if text in (first.text, second.text):
+        return None
     return Passage(text, original, first.is_first, True, True) if stands_alone(text) else None
 
 
 def _shortened(sentence: str) -> str:
     """Return a sentence without openers and a conjunction at its beginning, and without a question
-    at its end.
+    or the announcement of a list at its end.
 
-    The question is replaced by "…". It stays if fewer than MIN_WORDS_BEFORE_QUESTION words are
-    before it.
+    The end is replaced by "…". It stays if fewer than MIN_WORDS_BEFORE_QUESTION words are before
+    it.
     """
     text = sentence
     for pattern in (_OPENER, _OPENER, _CONJUNCTION, _OPENER):
         text = pattern.sub("", text, count=1)
-    question = _CLOSING_QUESTION.search(text[:MAX_SENTENCE_CHARS])
-    if question and count_words(text[: question.start()]) >= MIN_WORDS_BEFORE_QUESTION:
-        text = f"{text[: question.start()]}…"
-    return text[:1].upper() + text[1:] or sentence
+    for end in (_CLOSING_QUESTION, _LAST_CLAUSE):
+        cut = end.search(text[:MAX_SENTENCE_CHARS])
+        if cut and count_words(text[: cut.start()]) >= MIN_WORDS_BEFORE_QUESTION:
+            text = f"{text[: cut.start()]}…"
+    # Identifiers such as pg_dump and iPhone keep their spelling.
+    is_word = (word := _PLAIN_WORD.match(text)) is not None and word[0].islower()
+    return text[:1].upper() + text[1:] if is_word else text or sentence

@@ -7,13 +7,12 @@ languages without words there, only facts and recurring words count.
 
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from memory.layers.lines import content_words
+from memory.layers.summarising.cues import DATE, NUMBER, cue
 from memory.layers.summarising.quotations import (
     MAX_SENTENCE_CHARS,
     Passage,
@@ -26,9 +25,10 @@ from memory.layers.summarising.transcript import TranscriptLine, count_words
 INFORMATIVE = 1.0
 # A factor for pairs, because two sentences take more room.
 PAIR_FACTOR = 0.6
-# Factors for sentences that report an act, something in progress, or a day near that of the
-# message.
+# Factors for sentences that report an act, an outcome, something in progress, or a day near that
+# of the message.
 ACT_FACTOR = 1.6
+OUTCOME_FACTOR = 1.5
 UNDER_WAY_FACTOR = 1.3
 NEAR_DAY_FACTOR = 1.3
 # Applied once for each word that announces news, at most three times.
@@ -38,31 +38,24 @@ NEWS_FACTOR = 1.25
 FIRST_FACTOR = 1.3
 EARLY_FACTOR = 1.2
 SHORT_FACTOR = 0.7
+# For a brief for the assistant, which its result makes obsolete.
+REQUEST_FACTOR = 0.4
 # Applied once for each word beyond USUAL_WORDS.
 LONG_FACTOR = 0.98
 EARLY_SHARE = 0.35
 SHORT_WORDS = 8
 USUAL_WORDS = 20
 
-_CUES = tomllib.loads((Path(__file__).parent / "cues.toml").read_text(encoding="utf-8"))
-
-
-def _cue(name: str, start: str = r"\b") -> re.Pattern[str]:
-    words = "|".join(_CUES[name]["words"])
-    unspaced = "".join(f"|{word}" for word in _CUES[name].get("unspaced", ()))
-    return re.compile(rf"{start}(?:{words})\b{unspaced}", re.IGNORECASE)
-
-
-_DATE = _cue("dates")
-_DECISION = _cue("decisions")
-_ABOUT_SELF = _cue("about_self")
-_ABOUT_YOU = _cue("about_you")
-_PLEASANTRY = _cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*+")
-_ACT = _cue("acts")
-_UNDER_WAY = _cue("under_way")
-_NEAR_DAY = _cue("near_days")
-_NEWS = _cue("news")
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_DECISION = cue("decisions")
+_ABOUT_SELF = cue("about_self")
+_ABOUT_YOU = cue("about_you")
+_PLEASANTRY = cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*+")
+_REQUEST = cue("requests", r"^\W*")
+_ACT = cue("acts")
+_OUTCOME = cue("outcomes")
+_UNDER_WAY = cue("under_way")
+_NEAR_DAY = cue("near_days")
+_NEWS = cue("news")
 _AMOUNT = re.compile(
     r"[$€£¥₹]\s?\d|\d\s?(?:[%€$£¥]|k\b|kg\b|km\b|gb\b|mb\b|ms\b|eur\b|usd\b|h\b)", re.I
 )
@@ -77,13 +70,17 @@ _SELF = {"i", "i'm", "i’m", "i've", "i’ve", "i'll", "i’ll", "i'd", "i’d"
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
-    """A passage of the message at the index `source`. `place` is its position in order of time."""
+    """A passage of the message at the index `source`. `place` is its position in order of time.
+
+    `corrected` is the index of an earlier message that the passage quotes and corrects.
+    """
 
     passage: Passage
     source: int
     place: int
     terms: frozenset[str]
     score: float
+    corrected: int | None = None
 
 
 def scored_passages(
@@ -150,9 +147,9 @@ def _facts(text: str, speakers: Collection[str]) -> float:
     """Return a score for dates, numbers, names and similar particulars. Repetitions count less."""
     names = {name for name in _CAPITALISED_WORD.findall(text) if name.casefold() not in _SELF}
     absent = [name for name in names if name.casefold() not in speakers]
-    numbers = len(_NUMBER.findall(text))
+    numbers = len(NUMBER.findall(text))
     return (
-        1.0 * bool(_DATE.search(text))
+        1.0 * bool(DATE.search(text))
         + 0.8 * min(numbers, 2)
         + 0.6 * bool(_AMOUNT.search(text))
         + 0.8 * min(len(_IDENTIFIER.findall(text)), 2)
@@ -176,11 +173,15 @@ def _novelty(passage: Passage, is_early: bool) -> float:
     factor = PAIR_FACTOR if passage.is_pair else 1.0
     if _ACT.search(text):
         factor *= ACT_FACTOR
+    elif _OUTCOME.search(text):
+        factor *= OUTCOME_FACTOR
     elif _UNDER_WAY.search(text):
         factor *= UNDER_WAY_FACTOR
     if _NEAR_DAY.search(text):
         factor *= NEAR_DAY_FACTOR
     factor *= NEWS_FACTOR ** min(len(_NEWS.findall(text)), 3)
+    if _REQUEST.match(text):
+        factor *= REQUEST_FACTOR
     if passage.is_first:
         factor *= FIRST_FACTOR
     if is_early:

@@ -14,7 +14,8 @@ from projects.core import token_counting
 _SENTENCE_END = re.compile(r"(?<![.!?…؟।])[.!?…؟।]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
 # No sentence ends at a full stop after these, a single letter or a small number ("14. April").
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|z\.B|bzw|p\.ej)"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|max|min|inkl"
+    r"|evtl|ggf|vgl|mio|mrd|z\.B|d\.h|u\.a|bzw|p\.ej)"
     r"|\b[^\W\d_]|\b\d{1,2})\.\s+$",
     re.IGNORECASE,
 )

@@ -1,0 +1,86 @@
+"""A statement that is corrected later in the conversation is quoted with its correction."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from memory.layers.summarising import extractive
+from memory.layers.summarising.transcript import TranscriptLine
+
+DAY = datetime(2026, 8, 17, 9, tzinfo=UTC)
+
+
+def quoted(*lines: tuple[str, str]) -> list[str]:
+    return [line.shown for line in summary(*lines)]
+
+
+def summary(*lines: tuple[str, str]):
+    return extractive.conversation(
+        [
+            TranscriptLine(
+                speaker,
+                text,
+                DAY + timedelta(days=place),
+                "assistant" if speaker == "Bot" else "user",
+                UUID(int=place + 1),
+            )
+            for place, (speaker, text) in enumerate(lines)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "correction"),
+    [
+        ("The review of the contract is on Monday at 10.", "No, actually it's Tuesday."),
+        (
+            "We agreed on Sunday 6 September at 22:00 for the cutover.",
+            "Hm no wait, it's not 6 September. We moved the cutover to Sunday 13 September.",
+        ),
+        (
+            "Die Einreichungsfrist ist der 30. September für alle.",
+            "Nein warte, die Frist ist der 25. September, sonst wird es knapp.",
+        ),
+        (
+            "Le contrat avec le traiteur commence lundi 4 mai.",
+            "Non, le contrat commence mardi 5 mai.",
+        ),
+    ],
+)
+def test_both_are_in_one_line(statement, correction):
+    lines = summary(("Ana", statement), ("Bot", "Noted!"), ("Ana", correction))
+    [line] = [it for it in lines if statement[:20] in it.text]
+    assert line.text.endswith(f" … {correction}")
+    assert line.sources == (UUID(int=1), UUID(int=3))
+    # Relative days in the statement are counted from its day.
+    assert line.day == DAY.date()
+    assert sum(correction[-15:] in it.text for it in lines) == 1
+
+
+def test_the_correction_of_another_person_is_quoted_too():
+    assert quoted(
+        ("Ana", "The review of the contract is on Monday at 10."), ("Ben", "No, it's Tuesday at 9.")
+    ) == [
+        "Ana: “The review of the contract is on Monday at 10.”",
+        "Ben: “No, it's Tuesday at 9.”",
+    ]
+
+
+def test_an_answer_that_begins_with_no_is_no_correction():
+    rows = (
+        ("Ana", "The partner key of the importer had a limit of 100 requests on Monday."),
+        ("Bot", "Was the column filled?"),
+        ("Ana", "No, the migration ran only on staging, so I filled the column at 9:30."),
+    )
+    assert not [text for text in quoted(*rows) if "…" in text]
+
+
+def test_a_correction_of_the_assistant_stays_a_statement():
+    rows = (("Bot", "The cluster has 60 sensors."), ("Ana", "No, the cluster has 48 sensors."))
+    assert quoted(*rows) == ["Ana: “The cluster has 48 sensors.”"]
+
+
+def test_many_corrections_take_linear_time():
+    text = " ".join(f"No, it's {n} May." for n in range(5_000))
+    assert quoted(("Ana", "The review is on Monday 4 May."), ("Ana", text))

@@ -43,6 +43,10 @@ def summary(*lines: tuple[str, str]):
             "Nein warte, die Frist ist der 25. September, sonst wird es knapp.",
         ),
         (
+            "We took the hotel from 6 to 10 April for 620 euros.",
+            "Actually no, it's five nights until the 11th and 760 euros in total.",
+        ),
+        (
             "Le contrat avec le traiteur commence lundi 4 mai.",
             "Non, le contrat commence mardi 5 mai.",
         ),
@@ -56,6 +60,13 @@ def test_both_are_in_one_line(statement, correction):
     # Relative days in the statement are counted from its day.
     assert line.day == DAY.date()
     assert sum(correction[-15:] in it.text for it in lines) == 1
+
+
+def test_the_next_sentence_can_correct_a_place():
+    text = "Die Feier ist am 11. Dezember im Ratskeller. Nee, der ist voll, wir gehen ins Da Enzo."
+    assert quoted(("Ana", text)) == [f"Ana: “{text.replace('. Nee', '. … Nee')}”"]
+    text = "The library wants Apple Pay in the app. No card at launch, said the manager in Vienna."
+    assert not [line for line in quoted(("Ana", text)) if "…" in line]
 
 
 def test_the_correction_of_another_person_is_quoted_too():

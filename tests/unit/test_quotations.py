@@ -129,6 +129,7 @@ def test_images_and_code_are_not_quoted(text):
 
 PASTED = [
     "ERROR 2026-08-27 23:10:42 payments.gateway TimeoutError: read timed out in 10 seconds",
+    "    at settle (node_modules/axios/lib/core/settle.js:19:16) of the client",
     '  File "/app/payments/gateway.py", line 88, in charge of the payments service',
     "pg_upgrade --link --check finished = old-datadir=/var/lib/postgresql new-datadir=/srv/pg",
     "    return count <= self.limit and redis.incr(key)",
@@ -162,6 +163,7 @@ def test_prose_with_symbols_is_quoted(text):
 IMAGINED = [
     "If we had run a canary, the outage in August would not have happened.",
     "If the Berlin office moved to Graz, the payments team would lose two engineers.",
+    "If the second examiner says no, I'd ask Tanaka from the institute.",
     "What if we migrate the payments database on Black Friday, lol.",
     "Let's say the payments team moves to Graz in October.",
     "Wenn wir 100 Anmeldungen bekämen, müssten wir einen größeren Saal mieten.",

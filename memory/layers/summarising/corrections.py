@@ -23,16 +23,25 @@ MAX_COMPARED = 60
 # The maximum number of words of a correction and of the statement that is quoted before it.
 MAX_CORRECTION_WORDS = 22
 MAX_CORRECTED_WORDS = 18
-# A correction shares this number of terms with the statement, unless it is short: "No, Tuesday."
+# A correction shares this number of terms with the statement, unless it is short ("No, Tuesday.")
+# or begins clearly ("No wait, …").
 MIN_SHARED_TERMS = 2
 SHORT_WORDS = 8
 
 _WORDS = tomllib.loads(Path(__file__).with_name("quotations.toml").read_text(encoding="utf-8"))
-_CORRECTION = re.compile(
-    rf"^\W{{0,5}}(?:(?:{'|'.join(_WORDS['hesitations']['words'])})\W{{1,3}}){{0,3}}"
-    rf"(?:{'|'.join(_WORDS['corrections']['words'])})(?!\w)",
-    re.IGNORECASE,
-)
+
+
+def _beginning(*names: str) -> re.Pattern[str]:
+    words = "|".join(word for name in names for word in _WORDS[name]["words"])
+    return re.compile(
+        rf"^\W{{0,5}}(?:(?:{'|'.join(_WORDS['hesitations']['words'])})\W{{1,3}}){{0,3}}"
+        rf"(?:{words})(?!\w)",
+        re.IGNORECASE,
+    )
+
+
+_CORRECTION = _beginning("corrections", "clear_corrections")
+_CLEAR = _beginning("clear_corrections")
 
 
 def joined(
@@ -90,10 +99,12 @@ def _corrected(
     """Return the statement before `correction` that is about the same, the best match, of equal
     matches the nearest; or None.
 
-    Both have a day or both have a number, and the correction has one that the statement lacks.
+    It is the sentence before the correction in the same message. In another message, both have a
+    day or both have a number, and the correction has one that the statement lacks.
     """
     dates, numbers = particulars(correction.passage.original)
-    is_short = count_words(correction.passage.original) <= SHORT_WORDS
+    text = correction.passage.original
+    is_clear = count_words(text) <= SHORT_WORDS or bool(_CLEAR.match(text))
     best, most = None, -1
     earlier = (it for it in reversed(passages) if it.place < correction.place)
     for statement in islice(earlier, MAX_COMPARED):
@@ -101,11 +112,13 @@ def _corrected(
             break
         if statement.passage.is_pair or is_question(statement.passage.original):
             continue
+        if statement.source == correction.source:
+            return statement if statement.passage.stands_alone else None
         old_dates, old_numbers = particulars(statement.passage.original)
         if not (old_dates and dates - old_dates or old_numbers and numbers - old_numbers):
             continue
         shared = len(statement.terms & correction.terms) + bool(old_dates & dates)
-        if (shared >= MIN_SHARED_TERMS or is_short) and shared > most:
+        if (shared >= MIN_SHARED_TERMS or is_clear) and shared > most:
             best, most = statement, shared
     return best
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The number of messages per line of a summary, which has between MIN_LINES and MAX_LINES lines.
 # People's messages to an assistant are briefs and results, and few of them are small talk.
 MESSAGES_PER_LINE = 6
-MESSAGES_PER_LINE_WITH_ASSISTANT = 3
+MESSAGES_PER_LINE_WITH_ASSISTANT = 2
 MIN_LINES = 3
 # The maximum number of words in a quotation. A longer sentence is cut and ends in an ellipsis.
 MAX_QUOTE_WORDS = 40
@@ -50,7 +50,7 @@ class ExtractiveSummariser:
 
 def conversation(lines: Sequence[TranscriptLine]) -> list[Line]:
     """Return three to sixteen quotations, the most important first, with one for every six
-    messages, or for every three with an assistant.
+    messages, or for every two with an assistant.
 
     Only sentences that can be understood alone are quoted. If there are none, one other sentence is
     quoted. The assistant is quoted only if no person wrote anything informative. The result is

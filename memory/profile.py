@@ -141,7 +141,10 @@ def personal_knowledge(member: Membership) -> list[Sentence]:
     """
     facts = _facts_of(member, member.user_id).valid_at(timezone.now())
     entries = entries_for(member).in_layers()
-    mine = entries.filter(session__creator=member.user_id, withheld=False).newest_first()
+    # Imported and shared chats have several authors, of whom one created them.
+    wrote = Message.objects.filter(project=member.project, author=member.user_id)
+    is_mine = Q(session__creator=member.user_id) | Q(session__in=wrote.values("session"))
+    mine = entries.filter(is_mine, withheld=False).newest_first()
     chosen = _chosen(
         member,
         facts.newest_first()[:CANDIDATES],

@@ -123,6 +123,7 @@ def summarise(revision: FileRevision, calls: CallRecorder) -> tuple[list[Line], 
             chunk_text(passage.headings, passage.text),
             at,
             id=passage.pk,
+            is_file=True,
         )
         for passage in passages
     ]

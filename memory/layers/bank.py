@@ -157,11 +157,11 @@ def _heading(month: Month) -> str:
     return f"[{date(*month, 1):%B %Y}]\n"
 
 
-def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, UUID]:
-    """Return the sort key of a line: its day, its entry, and its first message in it."""
+def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, UUID, int]:
+    """Return the sort key of a line: its day, its entry, and its first message and place in it."""
     # The ids of messages rise with their creation.
     first = shown.line.sources[0] if shown.line.sources else UUID(int=0)
-    return shown.line.day, item.last_source_at, shown.source, first
+    return shown.line.day, item.last_source_at, shown.source, first, shown.line.place
 
 
 def _row(line: Line, item: BankItem) -> str:

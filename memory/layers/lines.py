@@ -50,6 +50,7 @@ class Line:
       entry may be its source.
     - `score`: the salience of a quotation, comparable within a project. For other lines, it is
       derived from the rank.
+    - `place`: orders the quotations of one message. It is 0 for other lines.
     - `until`: the day on which another fact replaced the one in this line. It is not stored.
     """
 
@@ -59,6 +60,7 @@ class Line:
     sources: tuple[UUID, ...] = ()
     score: float = 0.0
     until: date | None = None
+    place: int = 0
 
     @property
     def shown(self) -> str:
@@ -79,6 +81,7 @@ def to_json(lines: Iterable[Line]) -> list[dict[str, Any]]:
             "speaker": line.speaker,
             "sources": [str(source) for source in line.sources],
             "score": round(line.score, 3),
+            "place": line.place,
         }
         for line in lines
     ]
@@ -95,6 +98,8 @@ def from_json(rows: Iterable[dict[str, Any]]) -> list[Line]:
             speaker=str(row["speaker"]),
             sources=tuple(map(UUID, row["sources"])),
             score=float(row["score"]),
+            # Rows of earlier versions have no place.
+            place=int(row.get("place", 0)),
         )
         for row in rows
     ]

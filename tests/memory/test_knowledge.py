@@ -7,6 +7,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from chat.conversations.messages import draft, post_messages
 from chat.models import Visibility
 from memory import blocks, facts
 from memory.facts import Statement
@@ -125,6 +126,19 @@ def test_about_me_are_lines_of_what_i_wrote(project, editor, owner, entry, chat)
     sentences = personal_knowledge(member(project, editor))
     assert [sentence.text for sentence in sentences] == ["Edgar asked about the replica."]
     assert personal_knowledge(member(project, owner)) == []
+
+
+def test_about_me_are_lines_of_what_i_wrote_in_a_chat_of_another(project, owner, entry, chat):
+    message = post_messages(chat, [draft("Vienna hosts the cluster.", author=owner)])[0]
+    entry.set_lines(
+        [
+            replace(line, sources=(message.pk,))
+            for line in lines.from_text("- Vienna hosts the cluster", entry.day)
+        ]
+    )
+    entry.save()
+    sentences = personal_knowledge(member(project, owner))
+    assert [sentence.text for sentence in sentences] == ["Vienna hosts the cluster."]
 
 
 def test_the_name_of_a_speaker_stays_as_it_is(project, owner, entry):

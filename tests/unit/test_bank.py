@@ -65,6 +65,9 @@ def test_the_lines_of_a_conversation_are_in_the_order_of_their_messages():
     broken = Line("Payments fail since the release.", day, "Ana", (UUID(int=7),), score=1.0)
     text = render([item(1, lines=(solved, broken))], 1_000).text
     assert text.index(broken.text) < text.index(solved.text)
+    first = Line("The release is out.", day, "Ana", (UUID(int=9),), score=0.5, place=1)
+    text = render([item(1, lines=(replace(solved, place=2), first, broken))], 1_000).text
+    assert text.index(broken.text) < text.index(first.text) < text.index(solved.text)
 
 
 def test_an_item_in_the_bank_has_the_number_and_tokens_of_its_lines():

@@ -148,6 +148,18 @@ def test_logs_code_and_mail_of_others_are_not_quoted_without_a_fence_either(text
     ]
 
 
+def test_mail_in_a_file_is_quoted():
+    text = "From: Mia Berg\nSubject: Move\n\n> The cutover to the cluster in Vienna is on 9 May."
+    assert [it.text for it in passages(text, is_file=True) if it.stands_alone] == [
+        "The cutover to the cluster in Vienna is on 9 May."
+    ]
+
+
+def test_a_sentence_goes_on_after_a_quoted_question():
+    text = "“Will there be a loyalty card in the app?” asked the manager of the shop in Graz."
+    assert quotable(text) == [text]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -83,7 +83,7 @@ def _scored(lines: Sequence[TranscriptLine], is_assistant: bool) -> list[ScoredP
             (source, passage)
             for source, line in enumerate(lines)
             if line.is_assistant == is_assistant
-            for passage in passages(line.text)
+            for passage in passages(line.text, is_file=line.is_file)
         ],
     )
 
@@ -118,7 +118,8 @@ def _quote(lines: Sequence[TranscriptLine], picked: ScoredPassage) -> Line:
     source = lines[picked.source]
     # "Yesterday" in a corrected statement is counted from its own day.
     sources = [source] if picked.corrected is None else [lines[picked.corrected], source]
-    return _line(sources[0], sources, picked.passage.text, picked.score)
+    line = _line(sources[0], sources, picked.passage.text, picked.score)
+    return replace(line, place=picked.place)
 
 
 def _line(

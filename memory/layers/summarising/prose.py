@@ -5,7 +5,7 @@ Code, logs, tables, quoted messages and pasted e-mails are left out, also withou
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memory.layers.summarising.transcript import sentences
@@ -35,9 +35,10 @@ _EMPHASIS = re.compile(
     r"\*\*(?=\S)([^*\n]{1,500})(?<=\S)\*\*|(?<!\w)__(?=\S)([^_\n]{1,500})__(?!\w)"
 )
 # Markdown markers at the start of a line, and the box of a task.
-_MARKS = re.compile(r"^(?:[#*+\-•]+\s+|\d+[.)]\s+)+(?:\[[ xX]\]\s+)?")
-# Table rows, horizontal rules and lines that quote another message.
-_NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$|>)")
+_MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+(?:\[[ xX]\]\s+)?")
+# Table rows and horizontal rules; lines that quote another message.
+_NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
+_QUOTED = re.compile(r"^\s*>")
 _CODE_LINE = re.compile(
     r"^\W{0,3}(?:[A-Z]{3,8}\W{1,3})?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
     r"|^\s*(?:File \"|Traceback \(|at [\w.$<>]{1,200} ?\(|\$ \S|//|/\*|@\w{1,40}\()"
@@ -52,11 +53,14 @@ _MAIL_BEGINNING = re.compile(
 )
 
 
-def prose_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences in the prose of a message, without Markdown markers."""
-    plain = _IMAGE.sub("", _FENCED.sub("\n", text[:MAX_READ_CHARS]))
-    for line in _before_mail(plain.splitlines()):
-        if _NO_PROSE.match(line):
+def prose_sentences(text: str, is_file: bool = False) -> Iterator[str]:
+    """Yield the sentences in the prose of a message, without Markdown markers.
+
+    In a passage of a file, quoted text and e-mails are prose too.
+    """
+    lines = _IMAGE.sub("", _FENCED.sub("\n", text[:MAX_READ_CHARS])).splitlines()
+    for line in lines if is_file else _before_mail(lines):
+        if _NO_PROSE.match(line) or not is_file and _QUOTED.match(line):
             continue
         line = _EMPHASIS.sub(r"\1\2", _LINK.sub(r"\1", _MARKS.sub("", line.strip())))
         if not _is_code(line):
@@ -64,9 +68,8 @@ def prose_sentences(text: str) -> Iterator[str]:
             yield from (part for sentence in sentences(line) if (part := sentence.strip()))
 
 
-def _before_mail(lines: Iterable[str]) -> list[str]:
+def _before_mail(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines before a pasted e-mail, which somebody else may have written."""
-    lines = list(lines)
     headers = 0
     for place, line in enumerate(lines):
         if _MAIL_BEGINNING.match(line[:MAX_CLASSIFIED_CHARS]):

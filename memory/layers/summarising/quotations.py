@@ -62,7 +62,7 @@ class Passage:
     stands_alone: bool
 
 
-def passages(text: str) -> Iterator[Passage]:
+def passages(text: str, is_file: bool = False) -> Iterator[Passage]:
     """Yield the sentences of a message, and the pairs of consecutive sentences to quote together.
 
     A pair stands alone, although at least one of its sentences does not. Sentences are also yielded
@@ -70,7 +70,7 @@ def passages(text: str) -> Iterator[Passage]:
     out. If no sentence is left, the whole text is one passage that does not stand alone.
     """
     previous: Passage | None = None
-    for sentence in prose_sentences(text):
+    for sentence in prose_sentences(text, is_file):
         quoted = _shortened(sentence)
         passage = Passage(quoted, sentence, previous is None, False, stands_alone(quoted))
         yield passage
@@ -78,7 +78,8 @@ def passages(text: str) -> Iterator[Passage]:
             yield pair
         previous = passage
     if previous is None and text.strip():
-        yield Passage(" ".join(text.split()), text, True, False, stands_alone=False)
+        # Not scored, because it is code, a log or the mail of another person.
+        yield Passage(" ".join(text.split()), "…", True, False, stands_alone=False)
 
 
 def is_question(text: str) -> bool:

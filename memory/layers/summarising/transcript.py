@@ -12,6 +12,7 @@ from projects.core import token_counting
 # A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets.
 # In scripts that use spaces, a space must follow; in East Asian scripts it need not.
 _SENTENCE_END = re.compile(r"(?<![.!?…؟।])[.!?…؟।]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
+_QUOTES = frozenset('"”’»“')
 # No sentence ends at a full stop after these, a single letter or a small number ("14. April").
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|max|min|inkl"
@@ -31,13 +32,17 @@ _MAX_CHARS_PER_TOKEN = 16
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One message. `at` is in the project's time zone. `role` is user or assistant."""
+    """One message. `at` is in the project's time zone. `role` is user or assistant.
+
+    `is_file` is true for a passage of a file. Mail in it is its content, not a quotation.
+    """
 
     speaker: str
     text: str
     at: datetime
     role: str = "user"
     id: UUID | None = None
+    is_file: bool = False
 
     @property
     def is_assistant(self) -> bool:
@@ -100,7 +105,9 @@ def shorten(text: str, max_words: int) -> str:
 
 
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
-    if end[0].startswith(".") and text[end.end() : end.end() + 1].islower():
+    # "Can we?" asked Mia. The sentence goes on after a full stop or a quotation mark.
+    goes_on = text[end.end() : end.end() + 1].islower()
+    if goes_on and (end[0].startswith(".") or not _QUOTES.isdisjoint(end[0])):
         return False
     # All abbreviations are shorter than 12 characters.
     return not _ABBREVIATION.search(text[max(start, end.end() - 12) : end.end()])

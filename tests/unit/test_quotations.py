@@ -175,6 +175,7 @@ def test_prose_with_symbols_is_quoted(text):
 IMAGINED = [
     "If we had run a canary, the outage in August would not have happened.",
     "If the Berlin office moved to Graz, the payments team would lose two engineers.",
+    "We could drop the payments service from the beta I guess.",
     "If the second examiner says no, I'd ask Tanaka from the institute.",
     "What if we migrate the payments database on Black Friday, lol.",
     "Let's say the payments team moves to Graz in October.",

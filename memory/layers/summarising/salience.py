@@ -7,12 +7,13 @@ languages without words there, only facts and recurring words count.
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from memory.layers.lines import content_words
-from memory.layers.summarising.cues import DATE, NUMBER, cue
 from memory.layers.summarising.quotations import (
     MAX_SENTENCE_CHARS,
     Passage,
@@ -48,17 +49,30 @@ EARLY_SHARE = 0.35
 SHORT_WORDS = 8
 USUAL_WORDS = 20
 
-_DECISION = cue("decisions")
-_ABOUT_SELF = cue("about_self")
-_ABOUT_YOU = cue("about_you")
-_PLEASANTRY = cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*+")
-_REQUEST = cue("requests", r"^\W*")
-_GUESS = cue("guesses")
-_ACT = cue("acts")
-_OUTCOME = cue("outcomes")
-_UNDER_WAY = cue("under_way")
-_NEAR_DAY = cue("near_days")
-_NEWS = cue("news")
+_CUES = tomllib.loads(Path(__file__).with_name("cues.toml").read_text(encoding="utf-8"))
+
+
+def _cue(name: str, start: str = r"\b") -> re.Pattern[str]:
+    """Return the pattern for the words of the section `name`, which begin after `start`."""
+    words = "|".join(_CUES[name]["words"])
+    unspaced = "".join(f"|{word}" for word in _CUES[name].get("unspaced", ()))
+    return re.compile(rf"{start}(?:{words})\b{unspaced}", re.IGNORECASE)
+
+
+# The name of a day, a month or a time, and any number.
+_DATE = _cue("dates")
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_DECISION = _cue("decisions")
+_ABOUT_SELF = _cue("about_self")
+_ABOUT_YOU = _cue("about_you")
+_PLEASANTRY = _cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*+")
+_REQUEST = _cue("requests", r"^\W*")
+_GUESS = _cue("guesses")
+_ACT = _cue("acts")
+_OUTCOME = _cue("outcomes")
+_UNDER_WAY = _cue("under_way")
+_NEAR_DAY = _cue("near_days")
+_NEWS = _cue("news")
 _AMOUNT = re.compile(
     r"[$€£¥₹]\s?\d|\d\s?(?:[%€$£¥]|k\b|kg\b|km\b|gb\b|mb\b|ms\b|eur\b|usd\b|h\b)", re.I
 )
@@ -113,6 +127,12 @@ def scored_passages(
     ]
 
 
+def particulars(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words for days and times in `text`, and its numbers."""
+    dates = frozenset(match.casefold() for match in _DATE.findall(text))
+    return dates, frozenset(_NUMBER.findall(text))
+
+
 def terms_of(text: str) -> frozenset[str]:
     """Return the terms of a sentence: its content words, without short ones."""
     return frozenset(
@@ -150,9 +170,9 @@ def _facts(text: str, speakers: Collection[str]) -> float:
     """Return a score for dates, numbers, names and similar particulars. Repetitions count less."""
     names = {name for name in _CAPITALISED_WORD.findall(text) if name.casefold() not in _SELF}
     absent = [name for name in names if name.casefold() not in speakers]
-    numbers = len(NUMBER.findall(text))
+    numbers = len(_NUMBER.findall(text))
     return (
-        1.0 * bool(DATE.search(text))
+        1.0 * bool(_DATE.search(text))
         + 0.8 * min(numbers, 2)
         + 0.6 * bool(_AMOUNT.search(text))
         + 0.8 * min(len(_IDENTIFIER.findall(text)), 2)

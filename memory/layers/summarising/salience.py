@@ -41,8 +41,6 @@ EARLY_FACTOR = 1.2
 SHORT_FACTOR = 0.7
 # For a brief for the assistant, which its result makes obsolete.
 REQUEST_FACTOR = 0.4
-# For a guess, because later messages often drop it.
-GUESS_FACTOR = 0.6
 # Applied once for each word beyond USUAL_WORDS.
 LONG_FACTOR = 0.98
 EARLY_SHARE = 0.35
@@ -67,7 +65,6 @@ _ABOUT_SELF = _cue("about_self")
 _ABOUT_YOU = _cue("about_you")
 _PLEASANTRY = _cue("pleasantries", r"^\W*(?:(?:well|oh|ah|aw+|haha|man|so|and|but),? )*+")
 _REQUEST = _cue("requests", r"^\W*")
-_GUESS = _cue("guesses")
 _ACT = _cue("acts")
 _OUTCOME = _cue("outcomes")
 _UNDER_WAY = _cue("under_way")
@@ -205,8 +202,6 @@ def _novelty(passage: Passage, is_early: bool) -> float:
     factor *= NEWS_FACTOR ** min(len(_NEWS.findall(text)), 3)
     if _REQUEST.match(text):
         factor *= REQUEST_FACTOR
-    if _GUESS.search(text):
-        factor *= GUESS_FACTOR
     if passage.is_first:
         factor *= FIRST_FACTOR
     if is_early:

@@ -25,8 +25,8 @@ from memory.models import Tombstone, TombstoneKind
 from projects.core.errors import InvalidInputError
 from projects.models import Project
 
-# The kinds whose subject is a hash, not an id.
-HASHED_KINDS = (TombstoneKind.SOURCE, TombstoneKind.FACT)
+# The kinds whose subject contains a hash and is no id.
+HASHED_KINDS = (TombstoneKind.SOURCE, TombstoneKind.FACT, TombstoneKind.REDACTED)
 
 
 class TombstoneFileError(InvalidInputError):

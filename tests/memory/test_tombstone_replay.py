@@ -21,6 +21,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers import cycle
 from memory.layers.conversations import summarise
 from memory.models import Entry, EntryState, Fact, RenderedBank, Tombstone, TombstoneKind
+from memory.moderation import entry_operations
 from memory.recall.indexing import catch_up
 from projects.models import Membership, Project
 from tests.memory.text_columns import text_columns
@@ -155,6 +156,15 @@ def test_a_forgotten_fact_stays_away_after_a_replay(talk, project, file, scripte
     edits.edit(talk.messages.get(seq=2), "Where are the two keys?", talk.creator)
     cycle.run(datetime.now(UTC) + timedelta(hours=1), project)
     assert not Fact.objects.filter(subject="billing").exists()
+
+
+def test_tombstones_of_redacted_words_can_be_read_again(talk, project, owner, file):
+    """A restore writes all tombstones of the database into the file."""
+    entry_operations.redact(talk.entries.get(), "owns", owner)
+    tombstones.append_to_file(tombstones.records_of(Tombstone.objects.all()))
+    Tombstone.objects.all().delete()
+    assert replay(tombstones.read_file(file))[TombstoneKind.REDACTED] == 1
+    assert Tombstone.objects.get(kind=TombstoneKind.REDACTED).project == project
 
 
 def test_half_a_line_is_passed_over_and_the_next_one_stands_by_itself(talk, project, file):

@@ -344,6 +344,9 @@ class TestLocks:
         with monkeypatch.context() as patch:
             patch.setattr(ImportWriter, "write", write_until_restart)
             jobs.run_import(import_job.pk)
+        # All connections of the pool may have been ended, also that of later tests.
+        connection.close()
+        connection.close_pool()
         assert eventually(lambda: connections_in_use() <= 1, 10) is not None
         sent.clear()
         tasks.sweep_imports()

@@ -204,6 +204,8 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         self._stream = stream
         self._channel = channel
         self._is_thinking = self._has_text = False
+        # The beginning of a tag, until the event with the rest arrives.
+        self._tag_start: ParsedEvent | None = None
         self._events = self._batches()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -238,27 +240,44 @@ class BatchedEventStream(httpx2.AsyncByteStream):
 
     def _with_whole_tags(self, events: Iterable[bytes]) -> "Iterator[ParsedEvent]":
         """Yield the parsed events. The tags of reasoning at the beginning of the reply get events
-        of their own, which are not merged with others.
+        of their own, which are not merged with others. Servers may send a tag in several events.
         """
         for event in map(_parse, events):
-            text = event.text if event.key == "content" else ""
-            while text and not self._has_text:
-                tag = THINKING_END if self._is_thinking else THINKING_START
-                before, found, after = text.partition(tag)
-                if not found or (before.strip() and not self._is_thinking):
-                    self._has_text = bool(text.strip()) and not self._is_thinking
-                    break
-                if before:
-                    yield event.with_text(before)
-                yield event.with_text(tag, is_alone=True)
-                self._has_text, self._is_thinking = self._is_thinking, not self._is_thinking
-                text = after
-            if text or event.key != "content":
-                yield event.with_text(text) if 0 < len(text) < len(event.text) else event
+            if self._has_text or (event.key != "content" and self._tag_start is None):
+                yield event
+                continue
+            start, self._tag_start = self._tag_start, None
+            if event.key == "content":
+                yield from self._split(event, (start.text if start else "") + event.text)
+            else:
+                yield from filter(None, [start, event])
+
+    def _split(self, event: "ParsedEvent", text: str) -> "Iterator[ParsedEvent]":
+        """Yield `text` in events like `event`. Hold back the beginning of a tag at its end."""
+        while text and not self._has_text:
+            tag = THINKING_END if self._is_thinking else THINKING_START
+            before, found, after = text.partition(tag)
+            if not found:
+                held = _overlap(text, tag)
+                before, after = text[: len(text) - held], text[len(text) - held :]
+            if before.strip() and not self._is_thinking:
+                self._has_text = True
+                break
+            if before:
+                yield event.with_text(before)
+            if not found:
+                self._tag_start = event.with_text(after) if after else None
+                return
+            yield event.with_text(tag, is_alone=True)
+            self._has_text, self._is_thinking = self._is_thinking, not self._is_thinking
+            text = after
+        if text:
+            yield event.with_text(text)
 
     def _not_passed_on(self, event: "ParsedEvent | None") -> "list[ParsedEvent]":
         """Return the events that the SDK must interpret after `event`. At the end, it is None."""
-        ending = [] if event is None else [event]
+        last = self._tag_start if event is None else event
+        ending = [] if last is None else [last]
         if self._channel is None:
             return ending
         if event is not None and self._channel.take(event):
@@ -285,6 +304,8 @@ class ParsedEvent(NamedTuple):
 
     def with_text(self, text: str, is_alone: bool = False) -> "ParsedEvent":
         """Return this event with another text. If `is_alone`, it is not merged with others."""
+        if text == self.text and not is_alone:
+            return self
         payload = json.loads(self.content.removeprefix(b"data:"))
         payload["choices"][0]["delta"][self.key] = text
         content = b"data: " + json.dumps(payload).encode()
@@ -293,6 +314,12 @@ class ParsedEvent(NamedTuple):
             if is_alone
             else self._replace(content=content, text=text)
         )
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Return how many characters at the end of `text` are the beginning of `tag`, but not all."""
+    lengths = range(min(len(text), len(tag) - 1), 0, -1)
+    return next((length for length in lengths if text.endswith(tag[:length])), 0)
 
 
 def _merge(events: Iterable[ParsedEvent]) -> Iterator[ParsedEvent]:

@@ -215,10 +215,11 @@ def test_nobody_waits_for_more_after_the_last_event(monkeypatch):
     asyncio.run(hear())
 
 
-def test_the_text_before_a_broken_connection_is_delivered():
+@pytest.mark.parametrize("text", ["a", "<"])
+def test_the_text_before_a_broken_connection_is_delivered(text):
     async def hear() -> list[bytes]:
         broken = BatchedEventStream(
-            Scripted([word("a"), b"data: half"], error=httpx2.ReadError("reset"))
+            Scripted([word(text), b"data: half"], error=httpx2.ReadError("reset"))
         )
         pieces = []
         with pytest.raises(httpx2.ReadError):
@@ -227,7 +228,7 @@ def test_the_text_before_a_broken_connection_is_delivered():
         await broken.aclose()
         return pieces
 
-    assert b"".join(asyncio.run(hear())) == word("a") + b"data: half"
+    assert b"".join(asyncio.run(hear())) == word(text) + b"data: half"
 
 
 def test_an_event_without_end_is_given_up():

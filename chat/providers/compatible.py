@@ -5,8 +5,9 @@ or number all tool calls of a reply with 0.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import httpx2
@@ -25,7 +26,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-# The hosts whose limit of tokens is `max_completion_tokens`. Others know `max_tokens`: Ollama,
+# The hosts whose limit of tokens is `max_completion_tokens`. Others expect `max_tokens`: Ollama,
 # OpenRouter, LM Studio and DeepSeek ignore the newer name, and Mistral rejects it.
 NEW_LIMIT_HOSTS = (".openai.com", ".azure.com")
 # Fields that some servers or models reject, and the field to send instead.
@@ -44,9 +45,11 @@ _UNKNOWN_FIELD = re.compile(
 _NO_SYSTEM = re.compile("developer instruction is not enabled|system role", re.IGNORECASE)
 SYSTEM_ROLES = ("system", "developer")
 MAX_ERROR_CHARS = 2_000
-# What models reject: fields, and SYSTEM_ROLES[0] for system messages. By the address of the server
-# and the name of the model. Kept until this process ends.
-_rejected: dict[tuple[str, object], frozenset[str]] = {}
+# What models reject: fields, and SYSTEM_ROLES[0] for system messages. By the address of the server,
+# the name of the model, and the reasoning effort: a model may support only some efforts, and a
+# temperature only without reasoning. The latest MAX_REJECTED are kept until this process ends.
+_rejected: dict[tuple[str, str, str], frozenset[str]] = {}
+MAX_REJECTED, MAX_KEY_CHARS = 1_000, 200
 
 
 def openai_provider(
@@ -98,24 +101,40 @@ class _RawCompletions(AsyncCompletions):
     ) -> Any:
         """Send the request. Send it again without what the server rejects: one of REPLACED_FIELDS,
         or the system messages, which then become a part of the first user message.
+
+        What was rejected is left out of later requests if the server accepts the request without
+        it. Otherwise there was another reason: some servers quote the request in an error.
         """
         body = {"messages": list(messages)} | dict(extra_body or {})
         fields = {name: it for name, it in params.items() if not isinstance(it, Omit)}
         url = self._client.base_url
         if "max_completion_tokens" in fields and not f".{url.host}".endswith(NEW_LIMIT_HOSTS):
             fields["max_tokens"] = fields.pop("max_completion_tokens")
-        key = (str(url), fields.get("model"))
+        names = ("model", "reasoning_effort")
+        model, effort = (str((fields | body).get(name))[:MAX_KEY_CHARS] for name in names)
+        key = (str(url), model, effort)
+        known = _rejected.get(key, frozenset())
         while True:
-            known = _rejected.get(key, frozenset())
             sent, sent_body = _without(fields, known), _without(body, known)
             try:
-                return await super().create(messages=[], extra_body=sent_body, **sent)
+                response = await super().create(messages=[], extra_body=sent_body, **sent)
             except (BadRequestError, UnprocessableEntityError, InternalServerError) as error:
                 found = _found(str(error.body)[:MAX_ERROR_CHARS], {**sent, **sent_body}) - known
                 # A limit that is rejected under both names is not left out.
                 if not found or any(REPLACED_FIELDS.get(name) in known for name in found):
                     raise
-            _rejected[key] = known | found
+                known |= found
+            else:
+                if known:
+                    _remember(key, known)
+                return response
+
+
+def _remember(key: tuple[str, str, str], rejected: frozenset[str]) -> None:
+    _rejected.pop(key, None)
+    _rejected[key] = rejected
+    if len(_rejected) > MAX_REJECTED:
+        del _rejected[next(iter(_rejected))]
 
 
 def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
@@ -172,24 +191,26 @@ class CompatibleStream(OpenAIStreamedResponse):
         usage, last = None, None
         # By the server's number: the id of the latest call, and its own number.
         calls: dict[int, tuple[str, int]] = {}
+        numbers = count()
         async for chunk in self._response:
             usage, last = chunk.usage or usage, chunk
             chunk.usage = None
             for choice in chunk.choices or ():
-                _number_calls(choice.delta, calls)
+                _number_calls(choice.delta, calls, numbers)
             yield chunk
         if last is not None and usage is not None and _is_counted(usage):
             yield last.model_copy(update={"choices": [], "usage": usage})
 
 
-def _number_calls(delta: ChoiceDelta | None, calls: dict[int, tuple[str, int]]) -> None:
+def _number_calls(
+    delta: ChoiceDelta | None, calls: dict[int, tuple[str, int]], numbers: Iterator[int]
+) -> None:
     """Replace the numbers of tool calls. A call begins with an id and a name."""
     for call in (delta and delta.tool_calls) or ():
         name = call.function.name if call.function else None
         known = calls.get(call.index)
         if known is None or (name and call.id and call.id != known[0]):
-            number = max((number for _, number in calls.values()), default=-1) + 1
-            known = calls[call.index] = (call.id or "", number)
+            known = calls[call.index] = (call.id or "", next(numbers))
         # Older versions of vLLM send another id with each part of a call.
         call.id, call.index = known[0] or call.id, known[1]
 

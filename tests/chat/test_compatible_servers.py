@@ -1,11 +1,13 @@
 """Servers of OpenAI's chat completions API that differ from OpenAI's."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Sequence
 
 import httpx2
 import pytest
+from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
 
 from chat.prompt.types import PromptMessage, ToolCall
 from chat.providers import (
@@ -206,6 +208,32 @@ def test_a_temperature_that_a_model_rejects_is_left_out(wire, provider):
     assert ["temperature" in request for request in wire.requests] == [True, False]
 
 
+def test_an_effort_that_a_model_rejects_does_not_concern_others(wire, provider):
+    message = "Unsupported value: 'reasoning_effort' does not support 'medium' with this model."
+    wire.answers = [(400, {"error": {"message": message}}), words("Hello"), words("Hello")]
+    for effort in ("medium", "low"):
+        stream(provider, ReplyOptions(openai_params={"reasoning_effort": effort}))
+    assert [it.get("reasoning_effort") for it in wire.requests] == ["medium", None, "low"]
+
+
+def test_what_servers_reject_is_kept_for_a_limited_number_of_models(wire, provider, monkeypatch):
+    monkeypatch.setattr(compatible, "MAX_REJECTED", 2)
+    wire.answers = [forbidden("stream_options"), words("Hello")] * 3
+    for effort in ("a", "b", ["c"]):
+        stream(provider, ReplyOptions(openai_params={"reasoning_effort": effort}))
+    assert len(compatible._rejected) == 2
+
+
+def test_an_error_that_quotes_the_request_does_not_concern_others(wire, provider):
+    quoted = {"detail": [{"input": "Is max_tokens unsupported?", "msg": "The queue is full."}]}
+    wire.answers = [(422, quoted), (422, quoted), words("Hello")]
+    with pytest.raises(ProviderError, match="rejected the request"):
+        stream(provider, LIMITED)
+    stream(provider, LIMITED)
+    names = [next(name for name in NAMES if name in it) for it in wire.requests]
+    assert names == ["max_tokens", "max_completion_tokens", "max_tokens"]
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -263,6 +291,16 @@ def test_tool_calls_with_the_same_number_stay_apart(wire, provider):
     )
 
 
+def test_each_of_many_tool_calls_is_numbered_at_once():
+    """A server could block the event loop for minutes with the numbers of a single event."""
+    numbers, calls = itertools.count(), {}
+    delta = ChoiceDelta.construct(
+        tool_calls=[ChoiceDeltaToolCall.construct(index=number) for number in range(20_000)]
+    )
+    compatible._number_calls(delta, calls, numbers)
+    assert next(numbers) == len(calls) == 20_000
+
+
 TAGGED = ("<think>", "\n", "Hm", ", so", "</think>", "\n\n", "On ", "3 March.")
 
 
@@ -274,6 +312,8 @@ TAGGED = ("<think>", "\n", "Hm", ", so", "</think>", "\n\n", "On ", "3 March.")
         [words(*TAGGED)[:1], words(*TAGGED)[1:]],
         [words("\n<think>\nHm, so</think>\n\nOn 3 March.")],
         [words("<think>\nHm", ", so</think>\n\nOn", " 3 March.")],
+        words("<", "think", ">\nHm, ", "so</", "think", ">", "\n\nOn 3 March."),
+        [words("\n<th", "ink>Hm, so", "</thi", "nk>On 3 March.")],
     ],
 )
 def test_reasoning_in_the_text_is_recognised_however_it_arrives(wire, provider, pieces):
@@ -286,6 +326,12 @@ def test_reasoning_in_the_text_is_recognised_however_it_arrives(wire, provider, 
 def test_tags_within_a_reply_are_text(wire, provider, reply):
     wire.answers = [words(reply, " Done.")]
     assert stream(provider)[:2] == (f"{reply} Done.", "")
+
+
+@pytest.mark.parametrize("pieces", [("<",), (" <", "thin"), ("<", "b>Hi</b>"), ("<t", "<think>")])
+def test_the_beginning_of_a_tag_that_does_not_come_is_text(wire, provider, pieces):
+    wire.answers = [words(*pieces)]
+    assert stream(provider)[:2] == ("".join(pieces), "")
 
 
 TOO_LONG = [

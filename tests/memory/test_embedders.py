@@ -172,6 +172,17 @@ def test_of_a_text_that_is_too_long_the_beginning_is_embedded(server):
     assert [len(request["input"]) for request in server.requests] == [3]
 
 
+def test_dimensions_are_sent_again_after_a_request_that_failed_without_them_too(server):
+    """Some servers quote the texts, which may contain the word, in any error."""
+    embedder = RemoteEmbedder("openai:small", 3)
+    server.has_dimensions, server.max_chars = False, 0
+    with pytest.raises(EmbedderError):
+        embedder.embed_query("a")
+    server.has_dimensions, server.max_chars = True, 10
+    embedder.embed_query("a")
+    assert ["dimensions" in request for request in server.requests] == [True, False, True]
+
+
 def test_texts_that_are_rejected_for_another_reason_are_an_error(server):
     server.max_chars = 0
     with pytest.raises(EmbedderError, match="too long"):

@@ -72,7 +72,7 @@ class RemoteEmbedder:
         self.name = f"{model}@{dimensions}"[:200]
         # Smaller after the server rejected a batch.
         self._batch_size = BATCH_SIZE
-        # False after the server rejected the parameter.
+        # False after the server accepted a request only without the parameter.
         self._sends_dimensions = True
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
@@ -167,8 +167,10 @@ class RemoteEmbedder:
                     except exceptions.ModelHTTPError as error:
                         if not _rejects_dimensions(error):
                             raise
-                        self._sends_dimensions = False
-                return await Client(model).embed(list(texts), input_type=input_type)
+                result = await Client(model).embed(list(texts), input_type=input_type)
+                # Only now: an error that quotes a text may contain the word.
+                self._sends_dimensions = False
+                return result
 
         try:
             return asyncio.run(embed())

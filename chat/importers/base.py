@@ -29,6 +29,9 @@ LAST_SECOND = 10**11
 # How far the clock of the source may be ahead.
 MAX_CLOCK_SKEW = timedelta(days=1)
 
+# A longer name is cut, because many documents or messages can bear it.
+MAX_NAME_CHARS = 200
+
 _BACKTICKS = re.compile("`{3,}")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#.-]{1,30}")
 
@@ -145,11 +148,15 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """The numbers of sessions, of added and of skipped messages, and the errors of other items."""
+    """The numbers of sessions, of added and of skipped messages, and the errors of other items.
+
+    `document_bytes` is the size of documents in a zip file whose text became a part of messages.
+    """
 
     sessions: int = 0
     imported: int = 0
     skipped: int = 0
+    document_bytes: int = 0
     errors: list[str] = field(default_factory=list)
 
 
@@ -241,7 +248,7 @@ def quoted_document(name: str, text: str, language: str = "") -> str:
     """
     fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
     language = language if _LANGUAGE.fullmatch(language) else ""
-    return f"[file: {name}]\n\n{fence}{language}\n{text}\n{fence}"
+    return f"[file: {name[:MAX_NAME_CHARS]}]\n\n{fence}{language}\n{text}\n{fence}"
 
 
 def source_key_for(text: str) -> str:

@@ -54,16 +54,17 @@ TEXT_FILES = (
     *(".txt", ".md", ".csv", ".tsv", ".json", ".log", ".yaml", ".yml", ".xml", ".html", ".css"),
     *(".js", ".ts", ".py", ".java", ".c", ".cpp", ".go", ".rs", ".sh", ".sql"),
 )
-# The maximum size of the documents of a conversation together, because each message can name the
-# same document.
-MAX_DOCUMENTS_BYTES = 2 * 2**20
+# The maximum sizes of the documents of a conversation together, and of those of all conversations,
+# because each message can name the same document.
+MAX_DOCUMENTS_BYTES, MAX_ALL_DOCUMENTS_BYTES = 2 * 2**20, 2**30
 
 
 class ConversationFiles:
     """The files of the zip file, by id, for the messages of one conversation."""
 
-    def __init__(self, files: Mapping[str, ImportedFile]) -> None:
-        self._files, self._room = files, MAX_DOCUMENTS_BYTES
+    def __init__(self, files: Mapping[str, ImportedFile], result: ImportResult) -> None:
+        self._files, self._result = files, result
+        self._room = min(MAX_DOCUMENTS_BYTES, MAX_ALL_DOCUMENTS_BYTES - result.document_bytes)
 
     def image(self, file: str, name: str, description: str) -> ImportedImage | None:
         return image_from_zip(self._files.get(file), name, description)
@@ -76,6 +77,7 @@ class ConversationFiles:
             with suppress(ImportRejectedError, UnicodeDecodeError):
                 data = found.open().read(self._room + 1)
                 self._room -= len(data)
+                self._result.document_bytes += len(data)
                 text = data.decode("utf-8-sig") if self._room >= 0 else ""
         return quoted_document(name, text) if text.strip() else f"[file: {name}]"
 
@@ -88,22 +90,19 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
     """Yield the conversations in the order of the file, with all alternatives of each message."""
 
     def read(fields: JSONObject, errors: list[str]) -> ImportedSession:
-        return _session(fields, errors, document.images)
+        return _session(fields, errors, ConversationFiles(document.images, result))
 
     return read_conversations(iter_objects(document.open()), result, read)
 
 
-def _session(
-    fields: JSONObject, errors: list[str], files: Mapping[str, ImportedFile]
-) -> ImportedSession:
+def _session(fields: JSONObject, errors: list[str], files: ConversationFiles) -> ImportedSession:
     mapping = fields.get("mapping")
     key = get_text(fields, "conversation_id") or get_text(fields, "id")
     if not isinstance(mapping, dict) or not key:
         raise InvalidItemError("It is not a conversation.")
     # A damaged message becomes an empty node, so that its children are attached to its parent.
     nodes = {name: TreeNode(parent=_parent(value)) for name, value in mapping.items()}
-    own_files = ConversationFiles(files)
-    nodes |= parse_each(mapping.items(), lambda value: _node(value, own_files), errors)
+    nodes |= parse_each(mapping.items(), lambda value: _node(value, files), errors)
     start = parse_time(fields.get("create_time"))
     messages, head = order_messages(nodes, fields.get("current_node"), start)
     updated = parse_time(fields.get("update_time"))

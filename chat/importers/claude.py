@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chat.importers.base import (
+    MAX_NAME_CHARS,
     ImportedFile,
     ImportedSession,
     ImportRejectedError,
@@ -66,8 +67,8 @@ def _users(documents: Sequence[ImportedFile]) -> dict[str, str]:
     """Return the names of the users in users.json, by id."""
     files = [it for it in documents if it.name.endswith("users.json")]
     objects = _objects(files, ImportResult())
-    users = {get_text(it, "uuid"): get_text(it, "full_name").strip() for it in objects}
-    return {key: name for key, name in users.items() if key}
+    users = {get_text(it, "uuid"): get_text(it, "full_name") for it in objects}
+    return {key: name.strip()[:MAX_NAME_CHARS] for key, name in users.items() if key}
 
 
 def _user_name(account: str, users: dict[str, str]) -> str:
@@ -160,7 +161,7 @@ def memories(documents: Sequence[ImportedFile], result: ImportResult) -> list[st
     a name, and may have a description and a prompt_template.
     """
     names = {
-        get_text(fields, "uuid"): get_text(fields, "name")
+        get_text(fields, "uuid"): get_text(fields, "name")[:MAX_NAME_CHARS]
         for fields in _objects(documents, ImportResult())
     }
     users = _users(documents)

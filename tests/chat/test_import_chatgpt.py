@@ -316,6 +316,13 @@ def test_documents_of_the_canvas_are_kept(kind):
     assert result.errors == []
 
 
+def test_the_name_of_a_document_does_not_make_a_text_grow_without_limit():
+    updates = [{"replacement": "x"}] * 100
+    call = canvas_call("update_textdoc", {"name": "n" * 10_000, "updates": updates})
+    [session], _ = read(conversation({"c": node(None, call)}, "c"))
+    assert len(session.messages[0].text) < 30_000
+
+
 def test_a_document_cannot_close_its_code_block():
     created = {"name": "A", "type": "code/x\n", "content": "```\nx\n````"}
     talk = {"c": node(None, canvas_call("create_textdoc", created))}

@@ -3,11 +3,12 @@
 import json
 from copy import deepcopy
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from chat.importers import FileResult, ImportRejectedError, claude, import_file
-from chat.importers.base import ImportedSession
+from chat.importers.base import ImportedFile, ImportedSession
 from chat.models import Message, Session
 from chat.signals import memories_imported
 from tests.chat.exports import CLAUDE, document, file_of, zip_of
@@ -154,6 +155,17 @@ def test_without_a_list_of_users_the_first_is_the_importer(export):
     [mine, theirs], _ = read(export, other)
     assert (mine.messages[0].own, mine.messages[0].speaker) == (True, "")
     assert (theirs.messages[0].own, theirs.messages[0].speaker) == (False, "User bo000000")
+
+
+def test_a_long_name_of_a_user_or_project_is_cut_in_each_memory():
+    """A small file could name it in each of thousands of memories."""
+    users = [{"uuid": "a", "full_name": "n" * 10_000}, {"uuid": "b"}]
+    memories = {"project_memories": {"p": "Rye."}, "account_uuid": "a"}
+    projects = {"uuid": "p", "name": "n" * 10_000}
+    contents = {"users.json": users, "memories.json": [memories], "projects.json": [projects]}
+    files = [ImportedFile(name, partial(file_of, *content)) for name, content in contents.items()]
+    [text] = claude.memories(files, FileResult())
+    assert text.endswith(": Rye.") and len(text) < 500
 
 
 @pytest.mark.django_db

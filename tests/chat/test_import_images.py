@@ -14,7 +14,7 @@ from chat.importers import FileResult, chatgpt, import_file
 from chat.models import Attachment, Message, Session
 from memory.forgetting.service import ForgetScope, forget
 from projects.models import Project
-from tests.chat.exports import BRANCHES, OPENWEBUI, file_of, zip_of
+from tests.chat.exports import BRANCHES, OPENWEBUI, chatgpt_message, file_of, node, zip_of
 from tests.chat.pictures import HTML, opened, picture, png_bomb
 
 pytestmark = pytest.mark.django_db
@@ -97,6 +97,18 @@ def test_documents_of_a_conversation_have_a_limited_size(project, owner, monkeyp
     documents = {f"file-D{n}-x.txt": b"0123456789" for n in range(3)}
     brought(project, owner, with_documents("a.txt", "b.txt", "c.txt") | documents)
     assert question().text.endswith("```\n0123456789\n```\n\n[file: b.txt]\n\n[file: c.txt]")
+
+
+def test_documents_of_all_conversations_have_a_limited_size(project, owner, monkeypatch):
+    """A small file of many conversations could name the same document in each."""
+    monkeypatch.setattr(chatgpt, "MAX_ALL_DOCUMENTS_BYTES", 25)
+    attachments = {"attachments": [{"id": "file-D0", "name": "x.txt"}]}
+    message = node(None, chatgpt_message("user", "Read it.", metadata=attachments))
+    talks = [{"id": str(n), "mapping": {"u": message}} for n in range(4)]
+    files = {"conversations.json": file_of(*talks).read(), "file-D0-x.txt": b"0123456789"}
+    brought(project, owner, files)
+    texts = Message.objects.order_by("session__source_key").values_list("text", flat=True)
+    assert ["0123456789" in text for text in texts] == [True, True, False, False]
 
 
 def test_an_image_missing_from_the_zip_stays_a_note(project, owner):

@@ -6,7 +6,7 @@ directory entry states is cut at that size, and its checksum then fails.
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -137,7 +137,7 @@ class _Member:
 def _contents(archive: ZipFile) -> UploadContents:
     files = [info for info in archive.infolist() if is_visible(info)]
     names = {info: PurePosixPath(info.filename).name.lower() for info in files}
-    memories = [info for info in files if _MEMORIES.fullmatch(info.filename)]
+    memories = {info for info in files if _MEMORIES.fullmatch(info.filename)}
     conversations = [info for info in files if _CONVERSATIONS.fullmatch(names[info])]
     conversations = conversations or [
         info for info in files if names[info].endswith(DOCUMENTS) and info not in memories
@@ -151,7 +151,7 @@ def _contents(archive: ZipFile) -> UploadContents:
         )
     if len(conversations) > MAX_DOCUMENTS:
         raise TooManyFilesError
-    check_files(conversations + memories)
+    check_files([*conversations, *memories])
     images = _images(archive, files)
     related = _documents(archive, memories)
     documents = [
@@ -181,7 +181,7 @@ def is_visible(info: ZipInfo) -> bool:
     )
 
 
-def _documents(archive: ZipFile, files: list[ZipInfo]) -> list[ImportedFile]:
+def _documents(archive: ZipFile, files: Iterable[ZipInfo]) -> list[ImportedFile]:
     return [_document(archive, info) for info in sorted(files, key=lambda info: info.filename)]
 
 

@@ -40,7 +40,8 @@ def verify_id_token(id_token: str, metadata: Mapping[str, Any], client_id: str) 
             leeway=CLOCK_LEEWAY_S,
             options={"require": ["exp"]},
         )
-        jwtkit.verify_jti(claims)
+        # A token is valid for as long as the clocks may differ, so its use is recorded for as long.
+        jwtkit.verify_jti(claims | {"exp": claims["exp"] + CLOCK_LEEWAY_S})
     except (jwt.PyJWTError, AttributeError, KeyError, TypeError, ValueError) as error:
         # Keys and headers with values of wrong types raise various errors.
         raise OAuth2Error("Invalid id_token") from error

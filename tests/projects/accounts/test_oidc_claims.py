@@ -8,6 +8,7 @@ import pytest
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group
+from django.test import Client
 
 from config.observability import logging as logs
 from projects.models import SpendingLimit
@@ -76,6 +77,16 @@ def test_the_clocks_may_differ_by_a_minute(client, provider, owner, seconds, let
         provider.claims = {"iat": issued - 300, "exp": issued}
     come(client)
     assert is_in(client) is lets_in
+
+
+def test_a_token_is_used_once_even_after_its_end(client, provider, owner, is_in):
+    known(owner)
+    ended = int(time.time()) - 30
+    provider.claims = {"iat": ended - 300, "exp": ended, "jti": "1"}
+    come(client)
+    assert is_in(client)
+    other = Client()
+    refused(come(other), other, is_in)
 
 
 def test_a_token_without_an_end_is_refused(client, provider, owner, is_in):

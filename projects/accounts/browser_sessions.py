@@ -59,7 +59,10 @@ class PageLoginMiddleware(LoginRequiredMiddleware):
         if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
         # After the sign-in, return to the page with the form: its own address shows nothing.
-        page = urlsplit(request.headers.get("Referer", ""))
+        try:
+            page = urlsplit(request.headers.get("Referer", ""))
+        except ValueError:
+            page = urlsplit("")
         path = f"{page.path}?{page.query}" if page.query else page.path
         is_ours = page.netloc == urlsplit(request.build_absolute_uri()).netloc
         return redirect_to_login(path if is_ours else "/", self.get_login_url(view_func))

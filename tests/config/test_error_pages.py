@@ -86,6 +86,7 @@ def test_the_address_of_a_form_is_a_page_with_a_way_back(client, owner):
         (REVOKE, "https://strata.example.org/account/tokens/?a=1", "/account/tokens/%3Fa%3D1"),
         (REVOKE, "https://evil.example/account/tokens/", "/"),
         (REVOKE, "", "/"),
+        (REVOKE, "http://[", "/"),
     ],
 )
 def test_after_signing_in_the_page_with_the_form_opens(client, settings, path, referer, next_page):

@@ -83,7 +83,7 @@ class SocialSignUpForm(AccountFieldsForm, SocialSignupForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self.is_bound:
-            # As an error of the sent form, which says how to connect the existing account.
+            # The error of the sent form. It explains how to connect the existing account.
             taken = get_adapter().error_messages["email_taken"]
             self.fields["email"].help_text = taken % self.sociallogin.provider.name
 

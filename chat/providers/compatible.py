@@ -30,9 +30,9 @@ from pydantic_ai.providers.openai import OpenAIProvider
 # OpenRouter, LM Studio and DeepSeek ignore the newer name, and Mistral rejects it.
 NEW_LIMIT_HOSTS = (".openai.com", ".azure.com")
 # Fields that some servers or models reject, and the field to send instead.
+LIMITS = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 REPLACED_FIELDS = {
-    "max_completion_tokens": "max_tokens",
-    "max_tokens": "max_completion_tokens",
+    **LIMITS,
     **dict.fromkeys(("stream_options", "temperature", "top_p", "reasoning_effort"), ""),
 }
 # How servers name the reason. A value that is too large is rejected in other words.
@@ -141,6 +141,9 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return what the text of an error rejects of the request."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
+    # Other fields are left out first. An error may quote their values, which clients choose, and
+    # under the other name a server may ignore the limit.
+    found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 
 

@@ -216,6 +216,15 @@ def test_an_effort_that_a_model_rejects_does_not_concern_others(wire, provider):
     assert [it.get("reasoning_effort") for it in wire.requests] == ["medium", None, "low"]
 
 
+def test_the_value_of_another_field_does_not_replace_the_limit(wire, provider):
+    effort = "unknown max_tokens"
+    message = f"Invalid reasoning_effort: '{effort}'"
+    wire.answers = [(400, {"error": {"message": message}}), words("Hello")]
+    options = {"reasoning_effort": effort, "max_tokens": 50}
+    stream(provider, ReplyOptions(openai_params=options))
+    assert [it.get("max_tokens") for it in wire.requests] == [50, 50]
+
+
 def test_what_servers_reject_is_kept_for_a_limited_number_of_models(wire, provider, monkeypatch):
     monkeypatch.setattr(compatible, "MAX_REJECTED", 2)
     wire.answers = [forbidden("stream_options"), words("Hello")] * 3

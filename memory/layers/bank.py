@@ -157,11 +157,13 @@ def _heading(month: Month) -> str:
     return f"[{date(*month, 1):%B %Y}]\n"
 
 
-def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, UUID, int]:
-    """Return the sort key of a line: its day, its entry, and its first message and place in it."""
-    # The ids of messages rise with their creation.
-    first = shown.line.sources[0] if shown.line.sources else UUID(int=0)
-    return shown.line.day, item.last_source_at, shown.source, first, shown.line.place
+def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, int, int]:
+    """Return the sort key of a line: its day, its entry, when its first message was created, and
+    its place in the conversation.
+    """
+    # Within a millisecond, UUIDv7s are random: the messages of an import.
+    created_ms = shown.line.sources[0].int >> 80 if shown.line.sources else 0
+    return shown.line.day, item.last_source_at, shown.source, created_ms, shown.line.place
 
 
 def _row(line: Line, item: BankItem) -> str:

@@ -50,7 +50,7 @@ class Line:
       entry may be its source.
     - `score`: the salience of a quotation, comparable within a project. For other lines, it is
       derived from the rank.
-    - `place`: orders the quotations of one message. It is 0 for other lines.
+    - `place`: orders the quotations of one conversation. It is 0 for other lines.
     - `until`: the day on which another fact replaced the one in this line. It is not stored.
     """
 

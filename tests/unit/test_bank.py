@@ -61,13 +61,16 @@ def test_a_bank_reads_from_the_oldest_month_to_the_newest_day():
 
 def test_the_lines_of_a_conversation_are_in_the_order_of_their_messages():
     day = NOW.date()
-    solved = Line("Payments work since the rollback.", day, "Ana", (UUID(int=9),), score=3.0)
-    broken = Line("Payments fail since the release.", day, "Ana", (UUID(int=7),), score=1.0)
-    text = render([item(1, lines=(solved, broken))], 1_000).text
-    assert text.index(broken.text) < text.index(solved.text)
-    first = Line("The release is out.", day, "Ana", (UUID(int=9),), score=0.5, place=1)
-    text = render([item(1, lines=(replace(solved, place=2), first, broken))], 1_000).text
-    assert text.index(broken.text) < text.index(first.text) < text.index(solved.text)
+
+    def line(text: str, created_ms: int, random: int, place: int, score: float) -> Line:
+        return Line(text, day, "Ana", (UUID(int=(created_ms << 80) + random),), score, place=place)
+
+    solved = line("Payments work since the rollback.", 2, 1, place=0, score=3.0)
+    broken = line("Payments fail since the release.", 1, 7, place=2, score=1.0)
+    # An import creates many messages in a millisecond.
+    first = line("The release is out.", 1, 9, place=1, score=0.5)
+    text = render([item(1, lines=(solved, broken, first))], 1_000).text
+    assert text.index(first.text) < text.index(broken.text) < text.index(solved.text)
 
 
 def test_an_item_in_the_bank_has_the_number_and_tokens_of_its_lines():

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from memory.layers.summarising import extractive
+from memory.layers.summarising.salience import particulars
 from memory.layers.summarising.transcript import TranscriptLine
 
 DAY = datetime(2026, 8, 17, 9, tzinfo=UTC)
@@ -76,6 +77,52 @@ def test_the_correction_of_another_person_is_quoted_too():
         "Ana: “The review of the contract is on Monday at 10.”",
         "Ben: “No, it's Tuesday at 9.”",
     ]
+
+
+def test_a_joined_line_ends_with_the_correction():
+    statement = (
+        "We agreed with the lawyer of the landlord that the review of the contract takes place on "
+        "Monday."
+    )
+    correction = (
+        "No wait, the review of the contract with that lawyer is not on Monday but takes place "
+        "only on the following Thursday."
+    )
+    [line] = [text for text in quoted(("Ana", statement), ("Ana", correction)) if "…" in text]
+    assert line.endswith("on the following Thursday.”")
+
+
+def test_a_long_correction_is_quoted_once():
+    correction = (
+        "No, the review of the contract is on Tuesday at 9 because the lawyer of the other side "
+        "travels to Vienna on 7 May and cannot join us before 12:30 anyway."
+    )
+    statement = ("Ana", "The review of the contract is on Monday at 10.")
+    assert quoted(statement, ("Ben", correction)) == [
+        f"Ben: “{correction}”",
+        "Ana: “The review of the contract is on Monday at 10.”",
+    ]
+    [line] = quoted(statement, ("Ana", correction))
+    assert line.endswith("because the lawyer of the other side travels to Vienna on…”")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich meine, dass die Frist der Steuererklärung für Vereine am 30. September endet.",
+        "Korrektur der Klausuren aus dem Kurs Statistik ist bis 30. September fällig.",
+        "I meant to call the dentist about the invoice of 240 euros on Monday.",
+        "Erreur 500 sur le serveur de paiement depuis lundi matin à 9:30 chez Nexa.",
+    ],
+)
+def test_a_statement_about_something_else_is_no_correction(text):
+    rows = (("Ana", "The party at the town hall is on 3 May."), ("Bot", "Nice."), ("Ana", text))
+    assert f"Ana: “{text}”" in quoted(*rows)
+
+
+def test_days_and_numbers_are_read_at_the_beginning_of_a_long_sentence():
+    # One pattern for dates takes seconds for the megabytes of a few pasted messages.
+    assert particulars("Monday 4 " + "a " * 1_000 + "Tuesday 5") == ({"monday"}, {"4"})
 
 
 def test_an_answer_that_begins_with_no_is_no_correction():

@@ -49,9 +49,10 @@ MAX_DISTANCE = 8
 # The maximum numbers of corrections of a conversation, and of sentences compared with each.
 MAX_CORRECTIONS = 20
 MAX_COMPARED = 60
-# The maximum number of words of a correction and of the statement that is quoted before it.
+# The maximum number of words of a correction and of the statement that is quoted before it. With
+# the ellipsis between them, they are MAX_QUOTE_WORDS.
 MAX_CORRECTION_WORDS = 22
-MAX_CORRECTED_WORDS = 18
+MAX_CORRECTED_WORDS = 17
 # A correction shares this number of terms with the statement, unless it is short ("No, Tuesday.")
 # or begins clearly ("No wait, …").
 MIN_SHARED_TERMS = 2
@@ -146,7 +147,8 @@ def _joined(
         text = correction.passage.text
         if same_speaker:
             before = shorten(statement.passage.text, MAX_CORRECTED_WORDS)
-            text = f"{before} … {text}".replace("… …", "…")
+            after = shorten(text, MAX_CORRECTION_WORDS)
+            text = f"{before} … {after}".replace("… …", "…")
         passage = replace(correction.passage, text=text, stands_alone=True)
         # Without terms, it is not compared with the statement that it corrects.
         terms = correction.terms | statement.terms if same_speaker else frozenset()
@@ -171,7 +173,6 @@ def _corrections(passages: Sequence[ScoredPassage]) -> Iterator[ScoredPassage]:
             if following.source != first.source or count_words(longer) > MAX_CORRECTION_WORDS:
                 break
             text, score = longer, max(score, following.score)
-        text = shorten(text, MAX_CORRECTION_WORDS)
         passage = Passage(text[:1].upper() + text[1:], text, first.passage.is_first, True, False)
         yield replace(first, passage=passage, terms=terms_of(text), score=score)
 
@@ -185,8 +186,9 @@ def _corrected(
     It is the sentence before the correction in the same message. In another message, both have a
     day or both have a number, and the correction has one that the statement lacks.
     """
-    dates, numbers = particulars(correction.passage.original)
-    text = correction.passage.original
+    # A day or number that is not quoted does not count.
+    text = shorten(correction.passage.text, MAX_CORRECTION_WORDS)
+    dates, numbers = particulars(text)
     is_clear = count_words(text) <= SHORT_WORDS or bool(_CLEAR.match(text))
     best, most = None, -1
     earlier = (it for it in reversed(passages) if it.place < correction.place)

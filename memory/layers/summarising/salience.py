@@ -125,7 +125,11 @@ def scored_passages(
 
 
 def particulars(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words for days and times in `text`, and its numbers."""
+    """Return the words for days and times in the sentence `text`, and its numbers.
+
+    Only MAX_SENTENCE_CHARS characters are read.
+    """
+    text = text[:MAX_SENTENCE_CHARS]
     dates = frozenset(match.casefold() for match in _DATE.findall(text))
     return dates, frozenset(_NUMBER.findall(text))
 

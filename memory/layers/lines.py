@@ -31,7 +31,8 @@ MAX_ROLLED_UP_LINES = 60
 # The maximum number of characters that `content_words` reads.
 MAX_WORDS_CHARS = 1_000
 
-_WORD = re.compile(r"[^\W_][\w’'-]*")
+# Indic scripts write vowels as marks, which \w does not match.
+_WORD = re.compile(r"[^\W_][\w\u0900-\u0963\u0966-\u0dff’'-]*")
 _UNSPACED_RUN = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 # English, German, French and Spanish stop words.
 _STOP_WORDS = frozenset(

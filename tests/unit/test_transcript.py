@@ -106,6 +106,9 @@ def test_sentences_together_are_the_text(text):
         ("Ask Dr. Smith, e.g. on Monday. Then go.", ["Ask Dr. Smith, e.g. on Monday.", "Then go."]),
         ("Umzug am 14. April. Danke.", ["Umzug am 14. April.", "Danke."]),
         ("移行は三月です。担当は？", ["移行は三月です。", "担当は？"]),
+        ("Der Hund heißt Max. Er bellt.", ["Der Hund heißt Max.", "Er bellt."]),
+        ("Wir zahlen max. 500 Euro.", ["Wir zahlen max. 500 Euro."]),
+        ("وہ لاہور گیا۔ وہ آیا۔", ["وہ لاہور گیا۔", "وہ آیا۔"]),
     ],
 )
 def test_sentences_end_where_people_end_them(text, expected):

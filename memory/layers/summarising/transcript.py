@@ -11,11 +11,12 @@ from projects.core import token_counting
 
 # A sentence ends at a full stop, question or exclamation mark with its closing quotes and brackets.
 # In scripts that use spaces, a space must follow; in East Asian scripts it need not.
-_SENTENCE_END = re.compile(r"(?<![.!?…؟।])[.!?…؟।]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
+_SENTENCE_END = re.compile(r"(?<![.!?…؟।۔])[.!?…؟।۔]++[\"'”’»)\]]*+\s+|[。！？｡]+[」』”’）]*\s*")
 _QUOTES = frozenset('"”’»“')
-# No sentence ends at a full stop after these, a single letter or a small number ("14. April").
+# No sentence ends at a full stop after these, a single letter or a small number ("14. April"). Max
+# is a name.
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|max|min|inkl"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|incl|mr|mrs|ms|dr|prof|st|no|nr|fig|(?-i:max|min)|inkl"
     r"|evtl|ggf|vgl|mio|mrd|z\.B|d\.h|u\.a|bzw|p\.ej)"
     r"|\b[^\W\d_]|\b\d{1,2})\.\s+$",
     re.IGNORECASE,

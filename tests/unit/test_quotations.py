@@ -166,10 +166,39 @@ def test_a_sentence_goes_on_after_a_quoted_question():
         "Dinner for 4 on 12.11. costs 96 € (vegetarian), booked via https://example.com/a?b=1.",
         "We use `a_b` and `c_d`, and the config is in app/settings.py now.",
         "An: den neuen Drucker im dritten Stock müssen wir noch denken.",
+        "Le contrat avec le traiteur de Vienne commence lundi 4 mai ;",
+        "Around ~30 guests, ~5 kids, ~$400, <50% vegetarian food.",
+        'File "offer.pdf" was signed by Mia Berg on 9 May.',
+        "2026-05-09 10:00 meeting with Mia about the contract of Nexa.",
+        "Original message queues were lost in the migration to Vienna.",
     ],
 )
 def test_prose_with_symbols_is_quoted(text):
     assert quotable(text) == [text]
+
+
+def test_a_place_at_the_beginning_of_a_line_is_no_trace_of_a_program():
+    assert quotable("at noon (in Graz) the team took the offer of Nexa.") == [
+        "At noon (in Graz) the team took the offer of Nexa."
+    ]
+
+
+def test_lines_that_look_like_headers_are_no_mail_without_subject_time_or_address():
+    trip = "From: Vienna\nTo: Linz\nThe train of the team leaves on 9 May at noon."
+    assert quotable(trip) == ["The train of the team leaves on 9 May at noon."]
+    assert quotable(trip.replace("Vienna", "Mia <mia@example.com>")) == []
+
+
+def test_events_are_no_jokes_or_imaginations():
+    for text in (
+        "I passed the exam in statistics on Friday lol",
+        "I can't imagine working without the team in Vienna.",
+        "Wir waren am Samstag im Zoo von Wien und hatten viel Spaß.",
+        "Wir fahren am 3. Mai nach Graz, und wenn es regnet, nehmen wir den Zug.",
+        "On signe le contrat lundi, et si le client accepte, on commence mardi.",
+        "Nos vemos el lunes en la oficina de Viena, y si llueve, el martes.",
+    ):
+        assert stands_alone(text)
 
 
 IMAGINED = [
@@ -178,6 +207,7 @@ IMAGINED = [
     "We could drop the payments service from the beta I guess.",
     "If the second examiner says no, I'd ask Tanaka from the institute.",
     "What if we migrate the payments database on Black Friday, lol.",
+    "We should migrate the payments database on Black Friday lol",
     "Let's say the payments team moves to Graz in October.",
     "Wenn wir 100 Anmeldungen bekämen, müssten wir einen größeren Saal mieten.",
     "Angenommen, das Team zieht im Oktober nach Graz um.",
@@ -225,6 +255,7 @@ def test_two_sentences_that_need_each_other_are_quoted_together():
     assert quotable("My son fell off his bike. He broke his left arm.") == [
         "My son fell off his bike. He broke his left arm."
     ]
+    assert quotable("बेटा साइकिल गिरा। बायाँ हाथ टूटा।") == ["बेटा साइकिल गिरा। बायाँ हाथ टूटा।"]
     both = "The cutover is on 3 March at noon. The platform team owns the new cluster."
     assert quotable(both) == both.replace("noon. ", "noon.|").split("|")
 

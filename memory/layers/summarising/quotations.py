@@ -20,7 +20,11 @@ MAX_CLASSIFIED_CHARS = 400
 # them for each plain word.
 MIN_CODE_WORDS = 2
 CODE_WORDS_PER_WORD = 0.6
-# The number of consecutive header lines that begin a pasted e-mail.
+# A line that ends with a semicolon is prose if it has this number of plain words and no other
+# symbols, as in French lists.
+MIN_PROSE_WORDS = 6
+# The number of consecutive header lines that begin a pasted e-mail, of which one is the subject or
+# the time, or contains an address.
 MIN_HEADERS = 2
 # Sentences are cut to this length before patterns are applied. Quotations are shorter.
 MAX_SENTENCE_CHARS = 1_000
@@ -57,18 +61,25 @@ _EMPHASIS = re.compile(
 _MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+(?:\[[ xX]\]\s+)?")
 # Table rows and horizontal rules; lines that quote another message.
 _NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
-_QUOTED = re.compile(r"^\s*>")
+_QUOTED = re.compile(r"^\s*>(?!\s?\d)")
 _CODE_LINE = re.compile(
-    r"^\W{0,3}(?:[A-Z]{3,8}\W{1,3})?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-    r"|^\s*(?:File \"|Traceback \(|at [\w.$<>]{1,200} ?\(|\$ \S|//|/\*|@\w{1,40}\()"
-    r"|[;{}]\s*$|^\s*[\[\]{}()]{1,10},?\s*$"
+    # A time without seconds is an appointment rather than a log.
+    r"^\W{0,3}(?:[A-Z]{3,8}\W{1,3})?\d{4}-\d\d-\d\d(?:T\d\d:\d\d| \d\d:\d\d:\d\d)"
+    r"|^\s*(?:File \"[^\"]{1,300}\", line|Traceback \(|\$ (?!\d)\S|//|/\*|@\w{1,40}\()"
+    r"|^\s*at [\w.$<>]{1,200} ?\((?:[^\s()]{1,300}:\d|<|Native|Unknown)"
+    r"|[{}]\s*$|^\s*[\[\]{}()]{1,10},?\s*$"
 )
 _CODE_WORD = re.compile(r"[=<>{}\[\]|\\;^~$]|\w\(\w*\)?|::|^--?[a-z]|^[!%&*+@#]{1,3}$")
+# Amounts and comparisons: $620, <50%, ~30.
+_FIGURE = re.compile(r"[<>~$]{0,2}\d[\d.,:/%$-]*")
 _INLINE_CODE = re.compile(r"`[^`\n]{1,200}`|https?://\S{1,1000}")
 _PUNCTUATION = ".,:;!?\"'”“„«»()…"
 _HEADER = re.compile(rf"^\W{{0,4}}(?:{'|'.join(_WORDS['mail_headers']['words'])})\W{{0,2}}:", re.I)
+_MAIL_SIGN = re.compile(
+    rf"^\W{{0,4}}(?:{'|'.join(_WORDS['mail_signs']['words'])})\W{{0,2}}:|\w@\w", re.I
+)
 _MAIL_BEGINNING = re.compile(
-    rf"^\W{{0,12}}(?:{'|'.join(_WORDS['mail_beginnings']['words'])})", re.I
+    rf"^\W{{0,12}}(?:{'|'.join(_WORDS['mail_beginnings']['words'])})\W{{0,40}}$", re.I
 )
 _OPENER = re.compile(
     rf"^{_either('openers')}(?: {_either('openers')}){{0,2}}\s?[,!:.–—-]+\s+", re.IGNORECASE
@@ -82,7 +93,7 @@ _TEASER = re.compile(rf"\b{_either('teasers')}\b", re.IGNORECASE)
 _HYPOTHETICAL = re.compile(rf"\b{_either('hypotheticals')}", re.IGNORECASE)
 _OPEN_QUESTION = re.compile(rf"\b{_either('open_questions')}\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]{0,5}\s*$")
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]{0,5}(?:\s*[^\w\s])*$")
+_SENTENCE_END = re.compile(r"[.!?…。！？｡؟।॥۔][\"'”’»)\]]{0,5}(?:\s*[^\w\s])*$")
 _LAST_CLAUSE = re.compile(r"[.,;–—] (?=[^.,;–—]{1,200}:$)")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?![\w.])", re.IGNORECASE)
 
@@ -175,16 +186,18 @@ def _prose(text: str, is_file: bool = False) -> Iterator[str]:
 
 def _before_mail(lines: Sequence[str]) -> Sequence[str]:
     """Return the lines before a pasted e-mail, which somebody else may have written."""
-    headers = 0
+    headers, is_mail = 0, False
     for place, line in enumerate(lines):
-        if _MAIL_BEGINNING.match(line[:MAX_CLASSIFIED_CHARS]):
+        line = line[:MAX_CLASSIFIED_CHARS]
+        if _MAIL_BEGINNING.match(line):
             return lines[:place]
-        if _HEADER.match(line[:MAX_CLASSIFIED_CHARS]):
-            headers += 1
-            if headers == MIN_HEADERS:
-                return lines[: place - headers + 1]
-        else:
-            headers = 0
+        if not _HEADER.match(line):
+            headers, is_mail = 0, False
+            continue
+        headers += 1
+        is_mail = is_mail or bool(_MAIL_SIGN.search(line))
+        if is_mail and headers >= MIN_HEADERS:
+            return lines[: place - headers + 1]
     return lines
 
 
@@ -194,8 +207,11 @@ def _is_code(line: str) -> bool:
     if _CODE_LINE.search(line):
         return True
     words = [word.strip(_PUNCTUATION) for word in _INLINE_CODE.sub("code", line).split()]
+    words = [word for word in words if not _FIGURE.fullmatch(word)]
     code = sum(bool(_CODE_WORD.search(word)) for word in words)
     plain = sum(word.replace("-", "").replace("’", "").replace("'", "").isalpha() for word in words)
+    if line.rstrip().endswith(";") and (code or plain < MIN_PROSE_WORDS):
+        return True
     return code >= MIN_CODE_WORDS and code >= CODE_WORDS_PER_WORD * plain
 
 

@@ -297,8 +297,8 @@ class Trim:
 
     @property
     def needs_rewrite(self) -> bool:
-        """True if a model wrote a lost line from several messages, some of which may stay."""
-        return any(not line.speaker and len(line.sources) > 1 for line in self.lost)
+        """True if a lost line is based on several messages, some of which may stay."""
+        return any(len(line.sources) > 1 for line in self.lost)
 
 
 @dataclass

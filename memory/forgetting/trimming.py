@@ -125,8 +125,8 @@ def remove_lines(project: Project, deletions: DeletionSet) -> int:
     """Remove the lost lines from the entries and their revisions. Return the number of lines that
     the entries lost.
 
-    The other lines stay unchanged. If a model wrote a lost line from several messages, some of
-    these messages may remain. Then the entry is scheduled for a rewrite.
+    The other lines stay unchanged. If a lost line is based on several messages, some of them may
+    remain. Then the entry is scheduled for a rewrite.
     """
     removed = 0
     trims = list(deletions.trims.values())

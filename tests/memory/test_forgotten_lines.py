@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -73,6 +74,21 @@ def test_a_line_of_several_messages_goes_and_the_entry_is_rewritten(written, pro
     cycle.run(START + timedelta(days=2))
     written.refresh_from_db()
     assert (written.state, texts(written)[0]) == (EntryStatus.LIVE, "Ben has the key.")
+
+
+def test_a_statement_is_quoted_again_without_its_forgotten_correction(project, owner):
+    statement = "The review of the contract is on Monday at 10."
+    session = talk_about(project, owner, 0, [statement, "No wait, it's Tuesday.", "Ana has a key."])
+    cycle.run(START + timedelta(days=1))
+    entry = session.entries.get()
+    assert f"{statement} … No wait, it's Tuesday." in texts(entry)
+    entry.set_lines([*entry.read_lines(), Line("A key.", entry.day, "olive", (uuid4(),))])
+    entry.save()
+    receipt = forget(project, ForgetScope(message=message(entry, 2).pk))
+    assert (receipt.removed["lines"], receipt.awaiting_rewrite) == (1, 1)
+    assert texts(entry) == ["A key."]
+    cycle.run(START + timedelta(days=2))
+    assert statement in texts(entry)
 
 
 def test_a_line_that_states_more_than_its_messages_goes_too(written, project):

@@ -6,10 +6,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from chat.models import Attachment, Import, Message, Reaction, SavedPrompt
+from memory.forgetting.scope import lock
 from memory.models import Block, Entry, EntryRevision, Fact, FileRevision
+from memory.moderation import entry_operations
 from projects.models import Membership, Project
 
 # The columns that name the users of whom a project contains something, by their id or username.
@@ -19,10 +22,10 @@ USER_COLUMNS: tuple[tuple[type[Any], str, str], ...] = (
     (FileRevision, "added_by", "pk"),
     (Block, "user", "pk"),
     (Block, "written_by", "pk"),
-    (Fact, "user", "pk"),
-    (Fact, "written_by", "username"),
     (Entry, "written_by", "username"),
     (EntryRevision, "written_by", "username"),
+    (Fact, "user", "pk"),
+    (Fact, "written_by", "username"),
     (SavedPrompt, "user", "pk"),
     (SavedPrompt, "written_by", "pk"),
     (Reaction, "user", "pk"),
@@ -34,6 +37,7 @@ USER_COLUMNS: tuple[tuple[type[Any], str, str], ...] = (
 DELETED = " (deleted)"
 
 
+@transaction.atomic
 def rename_writer(previous: str, name: str) -> None:
     """Replace the username `previous` in the texts that this user wrote by hand, in all projects.
 
@@ -42,6 +46,9 @@ def rename_writer(previous: str, name: str) -> None:
     """
     if previous in settings.ACCOUNT_USERNAME_BLACKLIST:
         return
+    # In the order of docs/architecture.md: entries before facts.
+    entry_operations.lock(Entry.objects.filter(written_by=previous))
+    lock(Fact.objects.filter(written_by=previous))
     for model, column, key in USER_COLUMNS:
         if key == "username":
             rows = model._default_manager.filter(**{column: previous})

@@ -20,7 +20,7 @@ from chat.conversations.sessions import create_session, update_session
 from chat.models import Message
 from chat.signals import message_changed, reply_stored
 from memory import leases
-from memory.facts import Statement, extraction
+from memory.facts import Statement, create_fact, extraction
 from memory.facts.extraction import ExtractedFact
 from memory.forgetting import service
 from memory.forgetting.service import ForgetScope, forget
@@ -291,6 +291,17 @@ def test_a_chat_that_becomes_private_locks_its_entries_in_the_order_of_their_ids
     Entry.objects.filter(pk=second.pk).update(losses=[{"kind": "name", "text": "Ana"}])
     private = partial(update_session, first.session, visibility="private")
     assert locks_first(first, second, private)
+
+
+def test_a_new_username_locks_the_entries_of_the_user_before_the_facts(project, owner, two_parts):
+    entry, _second = two_parts
+    Entry.objects.filter(pk=entry.pk).update(written_by=owner.username)
+    statement = Statement("The vault", "is in", "Bern", START)
+    fact, _is_new = create_fact(project.memberships.get(user=owner), statement)
+    owner.username = "olivia"
+    # As in the admin, which saves in a transaction.
+    assert locks_first(entry, fact, transaction.atomic(owner.save))
+    assert {Entry.objects.get(pk=entry.pk).written_by, Fact.objects.get().written_by} == {"olivia"}
 
 
 @pytest.fixture

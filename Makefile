@@ -31,8 +31,9 @@ run: $(VENV)/.installed $(VENV)/.demo-tried
 test: $(VENV)/.installed-dev $(VENV)/.demo-tried chromium lint
 	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile=thorough
 
-# Lint, types and the tests of every app, in under 5 minutes; `make quick APP=memory` for one app.
-# Left out: tests that start processes or a browser, plant faults, or check the schema and docs.
+# Lint, types and the tests of every app, in about ten minutes on two cores; `make quick APP=memory`
+# for one app. Left out: tests that start processes or a browser, plant faults, try hostile input, or
+# check the schema and docs.
 quick: $(VENV)/.installed-dev lint
 	$(BIN)/pytest -n 4 --dist worksteal -m "not (process or fault or schema or browser or docs)" \
 	  tests/unit $(if $(APP),tests/$(APP),tests)

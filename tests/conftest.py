@@ -127,6 +127,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # The marks of whole folders; single files set `pytestmark`.
 MARKS = {
     "access": "schema",
+    "bounds": "fault",
     "deploy": "docs",
     "docs": "docs",
     "e2e": "browser",

@@ -98,7 +98,7 @@ def test_a_user_without_an_account_creates_one_and_joins(client, issue):
     assert invitation.uses == 1
 
 
-@pytest.mark.parametrize("name", ["extractive", "Demo"])
+@pytest.mark.parametrize("name", ["extractive", "Demo", "Claude"])
 def test_nobody_is_named_like_a_model(client, issue, django_user_model, name):
     client.get(issue()[1])
     client.post("/accounts/signup/", ACCOUNT | {"username": name}, follow=True)

@@ -71,7 +71,8 @@ def test_code_is_wrapped_and_copied(chat, server, say):
     server.model.say(ANSWER)
     say(chat, "Show everything")
     reply = chat.locator(".turn").nth(3)
-    # The finished answer, which replaces the one that streamed.
+    # The finished answer, which replaces the one that streams. Before it begins, nothing is busy.
+    expect(chat.locator(".turn")).to_have_count(4)
     expect(chat.locator("[aria-busy]")).to_have_count(0)
     code = reply.locator(".code").first
     code.get_by_role("button", name="Wrap lines").click()

@@ -4,11 +4,9 @@ A statement that is corrected later in the conversation is quoted only with its 
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory.layers.lines import Line, roll_up
@@ -19,7 +17,7 @@ from memory.layers.summarising.base import (
     Digest,
     DigestChild,
 )
-from memory.layers.summarising.quotations import Passage, is_question, passages
+from memory.layers.summarising.quotations import Passage, either, is_question, passages
 from memory.layers.summarising.salience import (
     INFORMATIVE,
     ScoredPassage,
@@ -58,16 +56,10 @@ MAX_CORRECTED_WORDS = 17
 MIN_SHARED_TERMS = 2
 SHORT_WORDS = 8
 
-_WORDS = tomllib.loads(Path(__file__).with_name("quotations.toml").read_text(encoding="utf-8"))
-
 
 def _beginning(*names: str) -> re.Pattern[str]:
-    words = "|".join(word for name in names for word in _WORDS[name]["words"])
-    return re.compile(
-        rf"^\W{{0,5}}(?:(?:{'|'.join(_WORDS['hesitations']['words'])})\W{{1,3}}){{0,3}}"
-        rf"(?:{words})(?!\w)",
-        re.IGNORECASE,
-    )
+    start = rf"^\W{{0,5}}(?:{either('hesitations')}\W{{1,3}}){{0,3}}"
+    return re.compile(rf"{start}{either(*names)}(?!\w)", re.IGNORECASE)
 
 
 _CORRECTION = _beginning("corrections", "clear_corrections")

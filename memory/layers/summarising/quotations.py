@@ -41,8 +41,9 @@ MAX_PAIR_WORDS = 30
 _WORDS = tomllib.loads(Path(__file__).with_name("quotations.toml").read_text(encoding="utf-8"))
 
 
-def _either(name: str) -> str:
-    return f"(?:{'|'.join(_WORDS[name]['words'])})"
+def either(*names: str) -> str:
+    """Return a pattern for the words of the sections `names` of quotations.toml."""
+    return f"(?:{'|'.join(word for name in names for word in _WORDS[name]['words'])})"
 
 
 _FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -74,24 +75,20 @@ _CODE_WORD = re.compile(r"[=<>{}\[\]|\\;^~$]|\w\(\w*\)?|::|^--?[a-z]|^[!%&*+@#]{
 _FIGURE = re.compile(r"[<>~$]{0,2}\d[\d.,:/%$-]*")
 _INLINE_CODE = re.compile(r"`[^`\n]{1,200}`|https?://\S{1,1000}")
 _PUNCTUATION = ".,:;!?\"'”“„«»()…"
-_HEADER = re.compile(rf"^\W{{0,4}}(?:{'|'.join(_WORDS['mail_headers']['words'])})\W{{0,2}}:", re.I)
-_MAIL_SIGN = re.compile(
-    rf"^\W{{0,4}}(?:{'|'.join(_WORDS['mail_signs']['words'])})\W{{0,2}}:|\w@\w", re.I
-)
-_MAIL_BEGINNING = re.compile(
-    rf"^\W{{0,12}}(?:{'|'.join(_WORDS['mail_beginnings']['words'])})\W{{0,40}}$", re.I
-)
+_HEADER = re.compile(rf"^\W{{0,4}}{either('mail_headers')}\W{{0,2}}:", re.I)
+_MAIL_SIGN = re.compile(rf"^\W{{0,4}}{either('mail_signs')}\W{{0,2}}:|\w@\w", re.I)
+_MAIL_BEGINNING = re.compile(rf"^\W{{0,12}}{either('mail_beginnings')}\W{{0,40}}$", re.I)
 _OPENER = re.compile(
-    rf"^{_either('openers')}(?: {_either('openers')}){{0,2}}\s?[,!:.–—-]+\s+", re.IGNORECASE
+    rf"^{either('openers')}(?: {either('openers')}){{0,2}}\s?[,!:.–—-]+\s+", re.IGNORECASE
 )
-_CONJUNCTION = re.compile(rf"^{_either('conjunctions')},?\s+(?=\w)", re.IGNORECASE)
+_CONJUNCTION = re.compile(rf"^{either('conjunctions')},?\s+(?=\w)", re.IGNORECASE)
 _CLOSING_QUESTION = re.compile(
-    rf"[,;] (?:and |but |so |und |aber |et |mais |y |pero )?¿?{_either('questions')}", re.IGNORECASE
+    rf"[,;] (?:and |but |so |und |aber |et |mais |y |pero )?¿?{either('questions')}", re.IGNORECASE
 )
-_REFERENCE = re.compile(rf"^\W{{0,5}}{_either('references')}(?!\w)", re.IGNORECASE)
-_TEASER = re.compile(rf"\b{_either('teasers')}\b", re.IGNORECASE)
-_HYPOTHETICAL = re.compile(rf"\b{_either('hypotheticals')}", re.IGNORECASE)
-_OPEN_QUESTION = re.compile(rf"\b{_either('open_questions')}\b", re.IGNORECASE)
+_REFERENCE = re.compile(rf"^\W{{0,5}}{either('references')}(?!\w)", re.IGNORECASE)
+_TEASER = re.compile(rf"\b{either('teasers')}\b", re.IGNORECASE)
+_HYPOTHETICAL = re.compile(rf"\b{either('hypotheticals')}", re.IGNORECASE)
+_OPEN_QUESTION = re.compile(rf"\b{either('open_questions')}\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]{0,5}\s*$")
 _SENTENCE_END = re.compile(r"[.!?…。！？｡؟।॥۔][\"'”’»)\]]{0,5}(?:\s*[^\w\s])*$")
 _LAST_CLAUSE = re.compile(r"[.,;–—] (?=[^.,;–—]{1,200}:$)")

@@ -19,9 +19,9 @@ from markdown_it.rules_block import table as parse_table
 # text can make 65,000 cells, which take a second. Further tables of the text are not rendered as
 # tables.
 MAX_TABLE_CELLS = 5_000
-# The maximum number of lines of nested quotations in a text, counted once for each level. Each
-# level is read line by line, and 40,000 characters can be 20 levels of 20,000 lines, which take
-# three seconds. Further quotations in quotations or lists are not rendered as such.
+# The maximum number of lines in nested quotations of a text, added up over the levels: 40,000
+# characters can be 20 levels of 20,000 lines, which take three seconds. Further nested quotations
+# stay plain text.
 MAX_QUOTED_LINES = 50_000
 CACHE_TIMEOUT_S = 300
 CACHE_CHARS = 8_000_000
@@ -45,13 +45,13 @@ def limit_blocks(parser: MarkdownIt) -> None:
     def blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         if not state.level or not parse_blockquote(state, start, end, True):
             return parse_blockquote(state, start, end, silent)
-        quoted = state.env.get("quoted", 0) + end - start
+        quoted = state.env.get("quoted_lines", 0) + end - start
         if silent or quoted > MAX_QUOTED_LINES:
             return quoted <= MAX_QUOTED_LINES
-        state.env["quoted"] = quoted
+        state.env["quoted_lines"] = quoted
         parse_blockquote(state, start, end, False)
         # In a list, `end` is the end of the text. Only the lines of the quotation count.
-        state.env["quoted"] -= end - state.line
+        state.env["quoted_lines"] -= end - state.line
         return True
 
     parser.block.ruler.at("table", table, {"alt": ["paragraph", "reference"]})

@@ -81,7 +81,7 @@ SETTING_GROUPS = (
     ("memory", _("Search"), ("indexed_roles", "min_index_chars")),
     ("retention", _("Retention"), ("close_after_hours", "keep_days", "keep_deleted")),
 )
-# Beginnings of former names of time zones, and of zones without a place.
+# The beginnings of old names of time zones, and of zones without a place.
 OLD_TIMEZONES = ("Etc/", "US/", "SystemV/", "Brazil/", "Canada/", "Chile/", "Mexico/")
 
 
@@ -323,7 +323,7 @@ class TokenForm(forms.Form):
         ("365", _("1 year")),
         (FOREVER, _("Never")),
     )
-    SCOPES = (
+    SCOPE_CHOICES = (
         ("read", _("Read")),
         ("write", _("Write: send messages and make changes")),
         ("admin", _("Manage: projects, members, forgetting and tokens")),
@@ -344,7 +344,7 @@ class TokenForm(forms.Form):
     )
     scopes = forms.MultipleChoiceField(
         label=_("Permissions"),
-        choices=SCOPES,
+        choices=SCOPE_CHOICES,
         initial=["read", "write"],
         widget=forms.CheckboxSelectMultiple,
     )

@@ -108,7 +108,7 @@ class MessageListView(generics.ListAPIView):
         data = validated(NewMessageSerializer, request.data)
         uploads = data.pop("attachments")
         if data["reply"]:
-            limits.require_room(session.project, Payer.of(request))
+            limits.require_within_limits(session.project, Payer.of(request))
         try:
             images = store_images(session, request.user, uploads) if uploads else []
             if not data["reply"]:
@@ -218,7 +218,7 @@ class RegenerateView(APIView):
         project = old_reply.session.project
         data = validated(RegenerateSerializer, request.data, project=project)
         model = data.get("model", "")
-        limits.require_room(project, Payer.of(request))
+        limits.require_within_limits(project, Payer.of(request))
         message, reply = edits.regenerate(old_reply, model)
         return answer(request, message, reply)
 
@@ -236,7 +236,7 @@ class RerunView(APIView):
         message = permissions.message_for_writing(request.user, pk, request.auth)
         check_open(message.session)
         content = validated(ContentSerializer, request.data, message=message)["content"]
-        limits.require_room(message.session.project, Payer.of(request))
+        limits.require_within_limits(message.session.project, Payer.of(request))
         new_message, reply = edits.rerun(message, content, request.user)
         return answer(request, new_message, reply)
 

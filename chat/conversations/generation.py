@@ -24,7 +24,7 @@ from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
 from chat.providers import Delta, Failed, Finished, ProviderError, Thought, booking
 from chat.providers.base import ReplyOptions
-from chat.providers.booking import Account, Payer
+from chat.providers.booking import CallAccount, Payer
 from chat.signals import message_changed, reply_stored, turn_finished
 from projects.core import token_counting
 from projects.core.database import PreparedObjects, in_thread, server_cursor
@@ -82,7 +82,7 @@ async def stream_reply(
     answer: Answer | None = None
     status = Status.INTERRUPTED
     changes: dict[str, object] = {"error": SERVER_STOPPED}
-    account = Account(reply.project_id, CallKind.REPLY, payer, reply.session_id, reply.pk)
+    account = CallAccount(reply.project_id, CallKind.REPLY, payer, reply.session_id, reply.pk)
     with flushing(reply, chunks):
         try:
             try:
@@ -126,7 +126,7 @@ async def stream_reply(
             await asyncio.shield(_finalise_with_retries(reply, text, status, changes, calls))
 
 
-def _prepare(reply: Message, options: ReplyOptions, account: Account) -> Answer:
+def _prepare(reply: Message, options: ReplyOptions, account: CallAccount) -> Answer:
     """Build the prompt of a pending reply from committed data."""
     rows = _pending_replies(reply.pk)
     if not rows:

@@ -20,7 +20,7 @@ from chat.prompt.builder import REPLY_SHARE, Turn, context_tokens
 from chat.prompt.tools import ModelTool, ToolResult
 from chat.prompt.types import Lookup, Prompt, PromptMessage, PromptSection, ToolCall
 from chat.providers import Delta, Finished, Provider, ProviderError, ReplyOptions, Thought
-from chat.providers.booking import Account
+from chat.providers.booking import CallAccount
 from projects.core.database import in_thread
 from projects.core.errors import DomainError, NotFoundError
 from projects.core.text import storable
@@ -65,7 +65,7 @@ class LookupLoop:
     results: list[PromptSection] = field(default_factory=list)
     total: Finished | None = None
     # Set when the model has to answer without further calls.
-    is_closed: bool = False
+    must_answer: bool = False
     # Set when the model has sent something.
     has_begun: bool = False
     # The name of the model that failed before this one, and the reason.
@@ -111,11 +111,13 @@ class LookupLoop:
             has_text = has_text or bool("".join(pieces).strip())
             self.total = _add(self.total, finished)
             calls = self._own_calls(finished.calls)
-            if not calls or self.is_closed:
+            if not calls or self.must_answer:
                 if not has_text and calls:
                     raise ProviderError(ONLY_CALLS)
-                others = tuple(call for call in finished.calls if call.name not in self.offered)
-                yield replace(self.total, calls=() if calls else others)
+                client_calls = tuple(
+                    call for call in finished.calls if call.name not in self.offered
+                )
+                yield replace(self.total, calls=() if calls else client_calls)
                 return
             text = "".join(pieces)
             messages.append(
@@ -123,8 +125,8 @@ class LookupLoop:
             )
             is_late = time.monotonic() - began > settings.MODEL_TIMEOUT
             for call in calls:
-                if reason := self._objection(is_late):
-                    self.is_closed = True
+                if reason := self._refusal(is_late):
+                    self.must_answer = True
                     messages.append(PromptMessage("tool", reason, tool_call_id=call.id))
                     continue
                 arguments = storable(call.arguments)[:MAX_STORED_CHARS]
@@ -137,7 +139,7 @@ class LookupLoop:
     def _round_options(self) -> ReplyOptions:
         """Return the options of the next request."""
         declarations = [tool.declaration for tool in self.offered.values()]
-        if not self.is_closed or not declarations:
+        if not self.must_answer or not declarations:
             return replace(self.options, own_tools=declarations)
         if self.options.openai_params.get("tools"):
             # The client's tools may still be called.
@@ -156,7 +158,7 @@ class LookupLoop:
             return calls
         return calls if all(call.name in self.offered for call in calls) else ()
 
-    def _objection(self, is_late: bool) -> str:
+    def _refusal(self, is_late: bool) -> str:
         """Return why no further call is possible, or an empty text."""
         if len(self.lookups) >= tools.MAX_CALLS:
             return LIMIT_REACHED
@@ -165,8 +167,8 @@ class LookupLoop:
         return NO_TIME if is_late else ""
 
     def _room(self) -> int:
-        """Return the tokens that are left for results, with half of the reply's share reserved for
-        the answer.
+        """Return the tokens that are left for results. Half of REPLY_SHARE is reserved for the
+        answer.
         """
         size = context_tokens(self.prompt.model) * (1 - REPLY_SHARE / 2)
         used = self.prompt.tokens + tools.count_tokens(self.offered)
@@ -214,14 +216,14 @@ def _add(total: Finished | None, finished: Finished) -> Finished:
 class Answer:
     """The requests of one answer. If necessary, the project's second model answers.
 
-    Call `prepare` in a thread, then `stream`. `kind` is a label of the metrics. The calls are
-    booked on `account`. `store` is passed to `loop`, the requests of the model that answers.
+    Call `prepare` in a thread, then `stream`. `kind` is the label of its calls in metrics. They are
+    booked on `account`. `store` is passed to `loop`.
     """
 
     turn: Turn
     options: ReplyOptions
     kind: str
-    account: Account
+    account: CallAccount
     store: Callable[[LookupLoop], None] = lambda loop: None
     loop: LookupLoop = field(init=False)
     # None if the provider is not available. Then `stream` raises the reason.
@@ -284,7 +286,7 @@ class Answer:
 
 
 def session_options(session: Session, options: ReplyOptions) -> ReplyOptions:
-    """Return `options`. Settings that they lack are those of `session`."""
+    """Return `options`, completed with the settings of `session`."""
     settings: dict[str, Any] = {}
     if session.temperature is not None:
         settings["temperature"] = session.temperature

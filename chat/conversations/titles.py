@@ -17,7 +17,7 @@ from chat import providers
 from chat.models import CallKind, Message, Role, Session, Status
 from chat.prompt.types import PromptMessage
 from chat.providers import ProviderError
-from chat.providers.booking import Account, payer_of
+from chat.providers.booking import CallAccount, payer_of
 from chat.signals import turn_finished
 from projects.core import token_counting
 from projects.core.text import storable
@@ -116,7 +116,7 @@ def write_title(session_id: UUID) -> str | None:
     reply = _first_reply(session)
     if reply is None or session.project.system_model_name in MODELS_WITHOUT_TITLES:
         return None
-    account = Account(session.project_id, CallKind.TITLE, payer_of(reply), session_id)
+    account = CallAccount(session.project_id, CallKind.TITLE, payer_of(reply), session_id)
     try:
         providers.require_allowed(session.project, session.project.system_model_name)
         model = providers.get_provider(session.project.system_model_name, "title", account)

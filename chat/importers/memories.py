@@ -12,7 +12,7 @@ from projects.core import token_counting
 
 # The maximum length of a message in tokens. The entry proposed from it is reviewed as a whole.
 MAX_PART_TOKENS = 1_500
-# Texts with more characters per token are split before their tokens are counted.
+# Texts longer than MAX_PART_TOKENS × this are split without counting their tokens.
 MAX_CHARS_PER_TOKEN = 16
 
 _PARAGRAPHS = re.compile(r"(?<=\n\n)(?!\n)")
@@ -30,7 +30,7 @@ def memories_session(program: str, owner, texts: Iterable[str]) -> ImportedSessi
         ImportedMessage(key, Role.ASSISTANT, part, now, speaker=program)
         for key, part in parts.items()
     ]
-    # The title is not made from the messages, so it stays if one of them is deleted.
+    # As if written by hand, so that no title is made from the messages.
     title = f"Memories from {program}"
     return ImportedSession(f"memories:{owner.pk}", title, messages, title_by_hand=True)
 
@@ -50,16 +50,16 @@ def _parts(text: str, cuts: list[re.Pattern[str]]) -> Iterator[str]:
     elif not cuts:
         yield from _cut(text)
     else:
-        held, room = "", MAX_PART_TOKENS
+        part, room = "", MAX_PART_TOKENS
         for piece in cuts[0].split(text):
             if (length := _length(piece)) > room:
-                yield held
+                yield part
                 *whole, piece = _parts(piece, cuts[1:])
                 yield from whole
-                held, room, length = "", MAX_PART_TOKENS, _length(piece)
-            held += piece
+                part, room, length = "", MAX_PART_TOKENS, _length(piece)
+            part += piece
             room -= length
-        yield held
+        yield part
 
 
 def _length(text: str) -> int:

@@ -72,7 +72,7 @@ class ImportWriter:
         self.project, self.owner, self.upload = project, owner, upload
         members = get_user_model().objects.filter(memberships__project=project)
         users = members if match_members else [owner]
-        self.people: Mapping[str, Any] = {user.get_username(): user for user in users}
+        self.matched_users: Mapping[str, Any] = {user.get_username(): user for user in users}
 
     def write(
         self, format: str, batch: Sequence[ImportedSession], result: ImportResult
@@ -81,8 +81,8 @@ class ImportWriter:
 
         Call this in a transaction.
         """
-        # Serialise imports, so that concurrent imports of a file do not write it twice. Other
-        # writers are not blocked, because no key of the project changes.
+        # Serialise imports, so that concurrent imports of a file do not write it twice. `no_key`
+        # lets others insert rows that refer to the project.
         self.project = Project.objects.select_for_update(no_key=True).get(pk=self.project.pk)
         batch = self._without_forgotten(format, batch, result)
         sessions = self._sessions(format, batch)
@@ -93,7 +93,7 @@ class ImportWriter:
             reason = self._reason_against(session)
             keys = {source_key_for(message.key) for message in conversation.messages}
             if reason == PRIVATE or (reason and keys - known[session.pk].keys()):
-                # The error contains no title, because it is not deleted when the chat is forgotten.
+                # Without the title: forgetting the chat does not delete this error.
                 result.errors.append(f"The chat of {session.created_at:%Y-%m-%d %H:%M} {reason}.")
                 continue
             if reason:
@@ -112,7 +112,7 @@ class ImportWriter:
         """Return why `owner` may not add messages to the session, or "".
 
         A file can contain the id of any session. The rules are those of the API. In addition,
-        importers may continue their own closed chats, because they may open them again.
+        `owner` may continue own closed chats, because they could open them again.
         """
         is_own = session.creator_id == self.owner.pk
         if session.visibility == Visibility.PRIVATE and not is_own:
@@ -148,7 +148,7 @@ class ImportWriter:
             name
             for conversation in batch
             for message in conversation.messages
-            for name in _names(format, conversation, message)
+            for name in _tombstone_subjects(format, conversation, message)
         }
         answers = import_planned.send(sender=Message, project=self.project, subjects=subjects)
         forgotten = {name for _, answer in answers for name in answer or ()}
@@ -157,7 +157,7 @@ class ImportWriter:
             messages = [
                 message
                 for message in conversation.messages
-                if forgotten.isdisjoint(_names(format, conversation, message))
+                if forgotten.isdisjoint(_tombstone_subjects(format, conversation, message))
             ]
             result.skipped += len(conversation.messages) - len(messages)
             if messages:
@@ -232,7 +232,7 @@ class ImportWriter:
         }
         if not drafts:
             return []
-        # Only the import that creates a session sets its properties.
+        # The import that created the session decides whether it is remembered.
         is_new = session.head_id is None and not known
         is_continued = not is_new and self._is_continued(session)
         known |= {key: message.pk for key, message in drafts.items()}
@@ -261,21 +261,23 @@ class ImportWriter:
                     **keys,
                     version=revision.version,
                     text=storable(revision.text),
-                    edited_by=self.people.get(revision.editor),
+                    edited_by=self.matched_users.get(revision.editor),
                     edited_at=revision.at,
                 )
                 for revision in imported.revisions
             ]
             reactions += [
-                Reaction(**keys, user=self.people[name], emoji=emoji)
+                Reaction(**keys, user=self.matched_users[name], emoji=emoji)
                 for name, emoji in _shown_reactions(imported)
-                if name in self.people
+                if name in self.matched_users
             ]
         MessageRevision.objects.bulk_create(revisions, batch_size=1_000)
         Reaction.objects.bulk_create(reactions, batch_size=1_000)
 
     def _is_continued(self, session: Session) -> bool:
-        """Return whether the last message was written in Strata. Then an import keeps the head."""
+        """Return whether the last message was written in Strata. Then an import keeps the active
+        path.
+        """
         written_here = session.messages.filter(source_key=None)
         return session.head_id is not None and written_here.filter(pk=session.head_id).exists()
 
@@ -283,7 +285,7 @@ class ImportWriter:
         """Return the unsaved message. Its author is a matched user or the name in the source."""
         author = None
         if message.role == Role.USER:
-            author = self.owner if message.own else self.people.get(message.speaker)
+            author = self.owner if message.own else self.matched_users.get(message.speaker)
         return draft(
             storable(message.text),
             role=message.role,
@@ -314,7 +316,7 @@ def _shown_reactions(imported: ImportedMessage) -> Iterator[tuple[str, str]]:
 
 
 def _cleared_ids(session: Session) -> set[UUID]:
-    """Return the messages from before the session was cleared. Its path must not lead there."""
+    """Return the messages from before the session was cleared. No path may contain them."""
     if not session.cleared_through:
         return set()
     rows = session.messages.filter(project=session.project_id, seq__lte=session.cleared_through)
@@ -331,7 +333,9 @@ def _source_key(format: str, conversation: ImportedSession) -> str:
     return source_key_for(f"{format}:{conversation.key}")
 
 
-def _names(format: str, conversation: ImportedSession, message: ImportedMessage) -> tuple[str, ...]:
+def _tombstone_subjects(
+    format: str, conversation: ImportedSession, message: ImportedMessage
+) -> tuple[str, ...]:
     """Return the ids and digests by which tombstones identify the message."""
     source, key = _source_key(format, conversation), source_key_for(message.key)
     return source_digest(source), str(conversation.id), key, source_digest(source, key)

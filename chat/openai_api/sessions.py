@@ -49,7 +49,7 @@ class SessionKey:
         return source_key_for(f"deleted:{self.source_key}")
 
     def find_session(self) -> Session | None:
-        """Return the session. None if it has no message yet or was deleted."""
+        """Return the session. None if it does not exist or was deleted."""
         rows = Session.objects.not_deleted().filter(
             project=self.project, source_key=self.source_key
         )
@@ -59,9 +59,9 @@ class SessionKey:
 def match_request(
     session: Session | None, transcript: Sequence[TranscriptMessage], loaded: LoadedImages
 ) -> Match:
-    """Return how a request continues `session`, or None if it does not.
+    """Compare a request with `session`. Return None if it does not continue the session.
 
-    The last message of `transcript` must be of a user or a tool.
+    The last message of `transcript` must have the role user or tool.
     """
     request = [
         ComparedMessage(
@@ -75,12 +75,12 @@ def match_request(
     ]
     if request[-1].role == Role.TOOL:
         return _match_tool_results(session, request)
-    path = [] if session is None else _path_lines(session, len(transcript))
+    path = [] if session is None else _path_messages(session, len(transcript))
     return match_transcript(path, request, session is None or not session.last_seq)
 
 
 class Uploads:
-    """Files of images, stored before the session is locked because a bucket can be slow."""
+    """Files of images, stored before the session is locked because storage can be slow."""
 
     def __init__(self, key: SessionKey, loaded: LoadedImages) -> None:
         self.key, self.loaded = key, loaded
@@ -119,10 +119,11 @@ def continue_session(
 ) -> Message | None:
     """Store the new messages of a request in the session `key`, and return the pending reply.
 
-    `match` is the result of `match_request`. It is determined again, now that the session is
-    locked. Returns None if the request no longer continues the session. The session is created if
-    it does not exist. Older messages that the session does not contain are stored too, but are not
-    remembered. Raises `InvalidInputError` if the session is closed.
+    `match` is the result of `match_request` without a lock. By it, images are stored before the
+    session is locked; then the request is matched again. Returns None if the request no longer
+    continues the session. The session is created if it does not exist. Older messages that the
+    session does not contain are stored too, but are not remembered. Raises `InvalidInputError` if
+    the session is closed.
     """
     uploads = Uploads(key, loaded)
     reply = None
@@ -196,7 +197,9 @@ def _store_messages(
 
 
 def _first_new_index(transcript: Sequence[TranscriptMessage]) -> int:
-    """Return the index of the last message or, after tool calls, of the first tool result."""
+    """Return the index of the last message or, if tool results end the transcript, of the first of
+    them.
+    """
     index = len(transcript) - 1
     while index and transcript[index].role == transcript[index - 1].role == Role.TOOL:
         index -= 1
@@ -214,7 +217,7 @@ def _was_forgotten(key: SessionKey) -> bool:
     return any(forgotten for _, forgotten in answers) or deleted.exists()
 
 
-def _path_lines(session: Session, request_length: int) -> list[ComparedMessage]:
+def _path_messages(session: Session, request_length: int) -> list[ComparedMessage]:
     """Return the end of the active path, long enough to be compared with a request."""
     limit = max(2 * request_length, MIN_PATH_MESSAGES)
     messages = list(session.messages.path_to(session, session.head_id, limit))  # type: ignore[attr-defined]

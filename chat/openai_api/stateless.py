@@ -10,7 +10,7 @@ from chat.models import CallKind, Session, Visibility
 from chat.openai_api.transcript import LoadedImages, TranscriptMessage, draft_message, prompt_images
 from chat.prompt.builder import Turn
 from chat.providers import Delta, Failed, Finished, ProviderError, ReplyOptions, Thought
-from chat.providers.booking import Account, Payer
+from chat.providers.booking import CallAccount, Payer
 from projects.core.database import in_thread
 from projects.models import Project
 
@@ -53,7 +53,7 @@ async def stream_answer(
 
     No database connection is held while the model answers.
     """
-    account = Account(turn.project.pk, CallKind.REPLY, payer)
+    account = CallAccount(turn.project.pk, CallKind.REPLY, payer)
     try:
         answer = await in_thread(Answer(turn, options, "stateless", account).prepare)
         async for event in answer.stream():

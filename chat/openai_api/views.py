@@ -104,7 +104,7 @@ class ChatCompletionView(OpenAIView):
         params = schemas.validate_request(request.data)
         name = schemas.session_name(request)
         project = _get_writable_project(request, params["model"])
-        limits.require_room(project, Payer.of(request))
+        limits.require_within_limits(project, Payer.of(request))
         transcript = parse_transcript(params["messages"])
         key = SessionKey(project, request.user, name) if name else None
         session = key.find_session() if key else None

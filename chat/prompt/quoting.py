@@ -1,14 +1,13 @@
-"""Quoting: put untrusted text between tags that the text cannot close. Pure."""
+"""Quoting: change untrusted text so that it cannot close the tags around it. Pure."""
 
 import re
 import unicodedata
 from collections.abc import Set
 
-# Characters that look like others or are invisible. Injection detection uses them too.
-# Look-alikes of "<" that NFKC does not replace by "<".
+# "<" and its look-alikes, except those that NFKC replaces by it.
 BRACKETS = "<‹⟨〈〈❬❮❰˂≺ᐸᚲ⧼⦑⋖◁◂⊲"
 SLASHES = "/∕⁄╱⧸\\⧵⟋"
-# Joiners, format characters that are kept because some scripts and emoji need them.
+# Format characters that are kept, because some scripts and emoji need them.
 JOINERS = "\u200c\u200d"
 # Letters or marks in Unicode that show nothing: Hangul fillers, Khmer inherent vowels, the grapheme
 # joiner. The Braille blank shows a space.
@@ -19,7 +18,7 @@ LETTERS = str.maketrans(
     "aeopcyxijsdlkmtbhhvqwnuoaopikvtuyagiiymeortancpi",
 )
 # Digits and signs that are used instead of letters.
-LEET = str.maketrans("013457@$!|", "oieastasii")
+LETTER_SUBSTITUTES = str.maketrans("013457@$!|", "oieastasii")
 
 # The tags around quoted text in prompts.
 TAGS = ("memory", "transcript")
@@ -32,9 +31,9 @@ _LINE_START = re.compile("^(?:[\\s\u200c\u200d]|[#＃]{2,}|[#＃](?=[\\s\u200c\u
 
 # What may come before a label: spaces, marks, and characters that show nothing.
 _BEFORE_LABEL = re.compile(f"[\\W_{''.join(map(chr, INVISIBLE))}]*")
-# The tags that a prompt adds to messages.
+# The marks that a prompt adds to messages, as in "[deleted …]".
 _MESSAGE_TAGS = ("deleted", "reactions")
-# The maximum number of characters in which the colon of a label is searched.
+# The colon of a label is searched in this many characters.
 MAX_LABEL_CHARS = 400
 
 
@@ -47,8 +46,8 @@ def quote(text: str) -> str:
     space. No line starts as a heading or with the bracket of a label: "## By day" becomes "By day",
     and "[Thu …]" becomes "\\[Thu …]".
     """
-    lines = (quote_line(line) for line in text.splitlines())
-    return escape_tags("\n".join(line for line in lines if line))
+    lines = (_clean_line(line) for line in text.splitlines())
+    return _escape_tags("\n".join(line for line in lines if line))
 
 
 def quote_on_one_line(text: str) -> str:
@@ -87,13 +86,13 @@ def _is_label(line: str, labels: Set[str], initials: Set[str]) -> bool:
         return "[" in line[:begin] or "［" in line[:begin]
     if ":" not in start and start.isascii():
         return False
-    # Most lines differ in the first letter, which takes less time than the whole name.
+    # Most lines are excluded by the first letter, in less time than by the whole name.
     if label_of(start[:1])[:1] not in initials:
         return False
     return ":" in unicodedata.normalize("NFKD", start) and label_of(start) in labels
 
 
-def quote_line(line: str) -> str:
+def _clean_line(line: str) -> str:
     line = line.replace("\t", " ")
     if not (line.isascii() and line.isprintable()):
         # Control, format and lone surrogate characters (Unicode's Cc, Cf and Cs) are invisible.
@@ -106,24 +105,24 @@ def quote_line(line: str) -> str:
     return "\\" + line if line.startswith(("[", "［")) else line
 
 
-def escape_tags(text: str) -> str:
+def _escape_tags(text: str) -> str:
     if text.isascii() and "<" not in text:
         return text
     return "".join(
-        "&lt;" if is_bracket(char) and is_tag(text, index + 1) else char
+        "&lt;" if _is_bracket(char) and _is_tag(text, index + 1) else char
         for index, char in enumerate(text)
     )
 
 
-def is_bracket(char: str) -> bool:
+def _is_bracket(char: str) -> bool:
     return char in BRACKETS or (not char.isascii() and unicodedata.normalize("NFKC", char) == "<")
 
 
-def is_tag(text: str, index: int) -> bool:
+def _is_tag(text: str, index: int) -> bool:
     """Return whether text that a model may read as the name of a tag begins at `index`.
 
     Spaces and slashes are skipped. Because no table of look-alikes is complete, any non-ASCII
-    character may represent any letter or none: six of them after a bracket may be a tag name. The
+    character may stand for any letter or none: six of them after a bracket may mean "memory". The
     exceptions are the wide letters of East Asian scripts, which often follow brackets and do not
     look like Latin letters.
     """
@@ -137,7 +136,7 @@ def is_tag(text: str, index: int) -> bool:
         is_foreign = not char.isascii() and not (
             unicodedata.category(char) == "Lo" and unicodedata.east_asian_width(char) == "W"
         )
-        letter = char.casefold().translate(LEET).replace("l", "i")
+        letter = char.casefold().translate(LETTER_SUBSTITUTES).replace("l", "i")
         following = {rest[1:] for rest in rests if is_foreign or rest[0] == letter}
         if letter == "r":
             # "rn" looks like "m".

@@ -17,7 +17,7 @@ from projects.core.text import storable
 MESSAGE_OVERHEAD_TOKENS = 4
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}|[0-9]+")
 
-# The groups of sources of a reply that pages show. Other kinds of items count as memories.
+# Pages show the sources of a reply in these groups. Other kinds of items belong to "memory".
 SOURCE_GROUPS = ("memory", "fact", "quote", "file", "block")
 _GROUP_OF_KIND = {kind: kind for kind in ("fact", "file", "block")} | {
     "chunk": "quote",
@@ -62,7 +62,7 @@ def load_tool_calls(stored: object) -> tuple[ToolCall, ...]:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A model's call of a built-in tool, as chats show it.
+    """A model's call of one of Strata's own tools, as chats show it.
 
     `arguments` is the model's own text. `result_count` is the number of items that the tool
     returned. It is None while the tool runs, or if the call failed with `error`.

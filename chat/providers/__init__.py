@@ -32,7 +32,7 @@ from projects.core.database import in_thread
 
 if TYPE_CHECKING:
     from chat.models import ModelProvider
-    from chat.providers.booking import Account, Booking
+    from chat.providers.booking import Booking, CallAccount
     from projects.models import Project
 
 __all__ = [
@@ -92,7 +92,7 @@ class MeasuredProvider:
     """
 
     def __init__(
-        self, provider: Provider, model: str, kind: str, account: "Account | None" = None
+        self, provider: Provider, model: str, kind: str, account: "CallAccount | None" = None
     ) -> None:
         self.provider, self.model, self.kind, self.account = provider, model, kind, account
 
@@ -192,7 +192,7 @@ class MeasuredProvider:
             raise
 
 
-def get_provider(name: str, kind: str, account: "Account | None" = None) -> Provider:
+def get_provider(name: str, kind: str, account: "CallAccount | None" = None) -> Provider:
     """Return the provider of the model `name`. Its calls are booked on `account`. `kind` is a label
     of their metrics.
 

@@ -26,7 +26,7 @@ RESULTS = ("duration_ms", "input_tokens", "cached_tokens", "output_tokens", "cos
 
 
 @dataclass
-class Account:
+class CallAccount:
     """The calls of one piece of work, such as a reply with its lookups, and who pays for them.
 
     `MeasuredProvider` adds the calls. The code that creates the account must call `settle` at the
@@ -94,15 +94,13 @@ class Account:
         self.calls.clear()
 
 
-_embedding_account: ContextVar[Account | None] = ContextVar("embedding_account", default=None)
+_embedding_account: ContextVar[CallAccount | None] = ContextVar("embedding_account", default=None)
 
 
 @contextmanager
 def embeddings_of(project_id: UUID, payer: Payer = Payer()) -> Iterator[None]:
-    """Within the block, book the embeddings that a remote model computes on the project and on
-    `payer`.
-    """
-    account = Account(project_id, CallKind.EMBEDDING, payer)
+    """Within the block, charge the embeddings of a remote model to the project and to `payer`."""
+    account = CallAccount(project_id, CallKind.EMBEDDING, payer)
     token = _embedding_account.set(account)
     try:
         yield
@@ -125,7 +123,7 @@ def begin_embedding(model: str) -> "Booking | None":
 def settle(calls: Iterable[Call]) -> None:
     """Insert the calls. Update those that were inserted before their request.
 
-    If the transaction fails, or if its commit was not confirmed, it can be repeated.
+    It can be repeated if the transaction failed or if its commit was not confirmed.
     """
     inserted = [call for call in calls if not call._state.adding]
     for call in inserted:
@@ -194,7 +192,7 @@ def payer_of(reply: Message) -> Payer:
     """Return the payer of the first call of `reply`. If none is stored, it is the author of the
     message.
     """
-    # The condition on the time is for the index.
+    # By the time, PostgreSQL can use an index.
     calls = Call.objects.filter(project=reply.project_id, started_at__gte=reply.created_at)
     row = calls.filter(message_id=reply.pk).order_by("started_at").values_list("user", "token_id")
     if found := row.first():
@@ -205,8 +203,8 @@ def payer_of(reply: Message) -> Payer:
 def lost_calls(reply: Message) -> list[Call]:
     """Return the calls of a reply whose process has died. The stored text gives the output tokens.
 
-    These are the calls that were inserted in advance. If there are none, it is a new call with the
-    id of the reply. A process that is alive after all finds this call by its id and corrects it.
+    These are the calls that were inserted in advance or, if there are none, a new call with the id
+    of the reply. By this id, a process that is alive after all replaces it by its own calls.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

@@ -35,19 +35,20 @@ REPLACED_FIELDS = {
     **LIMITS,
     **dict.fromkeys(("stream_options", "temperature", "top_p", "reasoning_effort"), ""),
 }
-# How servers name the reason. A value that is too large is rejected in other words.
+# How servers name the reason. The errors about a value that is too large do not match.
 _UNKNOWN_FIELD = re.compile(
     "extra|unrecogni[sz]ed|unknown|unsupported|unexpected|additional propert"
     "|not (?:permitted|allowed|supported)|does not support",
     re.IGNORECASE,
 )
-# How servers reject system messages, such as Google and vLLM for Gemma.
+# The errors with which Google and vLLM reject system messages for Gemma.
 _NO_SYSTEM = re.compile("developer instruction is not enabled|system role", re.IGNORECASE)
 SYSTEM_ROLES = ("system", "developer")
 MAX_ERROR_CHARS = 2_000
-# What models reject: fields, and SYSTEM_ROLES[0] for system messages. By the address of the server,
-# the name of the model, and the reasoning effort: a model may support only some efforts, and a
-# temperature only without reasoning. The latest MAX_REJECTED are kept until this process ends.
+# The fields that models reject, and SYSTEM_ROLES[0] for system messages. The key is the address of
+# the server, the name of the model, and the reasoning effort: a model may support only some
+# efforts, and a temperature only without reasoning. The latest MAX_REJECTED are kept until this
+# process ends.
 _rejected: dict[tuple[str, str, str], frozenset[str]] = {}
 MAX_REJECTED, MAX_KEY_CHARS = 1_000, 200
 
@@ -138,11 +139,11 @@ def _remember(key: tuple[str, str, str], rejected: frozenset[str]) -> None:
 
 
 def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
-    """Return what the text of an error rejects of the request."""
+    """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # Other fields are left out first. An error may quote their values, which clients choose, and
-    # under the other name a server may ignore the limit.
+    # Limits come last: the error may only quote their names, and a server may ignore the other
+    # name.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 
@@ -192,7 +193,7 @@ class CompatibleStream(OpenAIStreamedResponse):
 
     async def _validate_response(self) -> AsyncIterator[ChatCompletionChunk]:
         usage, last = None, None
-        # By the server's number: the id of the latest call, and its own number.
+        # For each number of the server, the id of its latest call and the new number of this call.
         calls: dict[int, tuple[str, int]] = {}
         numbers = count()
         async for chunk in self._response:

@@ -28,13 +28,13 @@ from chat.providers import prices
 from chat.providers.base import ProviderError
 from projects.models import Project, SpendingLimit
 
-# The maximum time until a new limit reaches all processes. If the server has no limit, the check
-# needs no query.
+# Whether the server has limits is cached for this time, so that checks need no query without
+# limits. A new limit reaches all processes after it.
 CACHE_S = 5.0
 # The duration of a reservation, longer than the longest request.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# The age at which a call has ended, so that its tokens no longer change. A reply makes no further
-# request after MODEL_TIMEOUT.
+# Calls of this age have certainly ended, so that their tokens no longer change: a reply makes no
+# request after MODEL_TIMEOUT, and a request takes at most LEASE.
 SETTLED_AGE = 3 * LEASE
 # The time for which a process keeps the sums of calls of that age. A month of 100,000 calls takes
 # PostgreSQL 20 ms to sum, which each reservation would do under the lock of its limit.
@@ -45,7 +45,7 @@ MIN_OUTPUT_TOKENS = 200
 # The maximum reservation for an answer. Clients may request any number, which the columns of a call
 # could not store.
 MAX_OUTPUT_TOKENS = 10**8
-# The share of a limit from which users are warned.
+# Users are warned when this share of a limit is used.
 WARNING_SHARE = Decimal("0.8")
 # The wait, in seconds, if replies in progress have reserved the rest of a limit. They may end soon.
 RESERVED_RETRY_S = 15
@@ -120,7 +120,7 @@ class Budget:
         return gettext(SUBJECT_NAMES[self.subject])
 
     @property
-    def opens(self) -> str:
+    def reset_text(self) -> str:
         """The time at which the limit is reset, with its time zone."""
         day = formats.date_format(self.resets_at, "DATE_FORMAT")
         return f"{day}, {self.resets_at:%H:%M} {self.resets_at.tzname()}"
@@ -140,7 +140,7 @@ class Budget:
 
     def error(self) -> SpendingLimitError:
         """Return the error for a call that exceeds the limit."""
-        context = {"who": self.name, "amount": self.amount, "time": self.opens}
+        context = {"who": self.name, "amount": self.amount, "time": self.reset_text}
         if self.reserved and not self.is_used_up:
             message = gettext(
                 "Replies in progress have reserved the rest of the limit of %(who)s (%(amount)s). "
@@ -279,7 +279,7 @@ def all_budgets(project_id: Any, payer: Payer) -> Iterator[Budget]:
         yield from budgets(limit, payer)
 
 
-def require_room(project: Project, payer: Payer) -> None:
+def require_within_limits(project: Project, payer: Payer) -> None:
     """Raise `SpendingLimitError` if a limit is used up. Call this before anything is written."""
     if not any_limits():
         return
@@ -289,9 +289,7 @@ def require_room(project: Project, payer: Payer) -> None:
 
 
 def warnings(project: Project, payer: Payer) -> list[Budget]:
-    """Return the amounts of which at least 80 % are used. Takes no query if the server has no
-    limits.
-    """
+    """Return the amounts that are nearly used up. Takes no query if the server has no limits."""
     if not any_limits():
         return []
     return [item for item in all_budgets(project.pk, payer) if item.is_nearly_used_up]
@@ -344,6 +342,6 @@ def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: i
 
 
 def end_expired() -> int:
-    """Book reserved calls whose process has died as interrupted. Return their number."""
+    """Store that reserved calls of dead processes were interrupted. Return their number."""
     expired = Call.objects.filter(outcome="", reserved_until__lt=Now())
     return expired.update(outcome="interrupted", cost=None)

@@ -1,6 +1,4 @@
-"""Splits Markdown that is still being written into complete blocks and the last, open block.
-Pure.
-"""
+"""Splits unfinished Markdown: the complete blocks, and the last, open block. Pure."""
 
 from markdown_it import MarkdownIt
 

@@ -2,7 +2,7 @@
 
 The id of the events `message` and `delta` is the position in the reply after the event, in
 characters. A reader who reconnects with `Last-Event-ID` receives the text from that position. The
-event that ends a reply has the id END. For this id, the response is 204, so that an EventSource
+event that ends a reply has the id "end". A request with this id gets 204, so that an EventSource
 does not reconnect again.
 """
 
@@ -133,12 +133,12 @@ def event_stream(
 ) -> StreamingHttpResponse:
     """Return the response that streams `reply` to one reader until it is final.
 
-    It ends early if `grant` is withdrawn. The events are `message` (if `message` is given),
-    `lookups` (all lookups so far, whenever one begins or ends), `thinking` {"text"} for each piece
-    of the model's reasoning, and `delta` {"text"} for each piece of the reply. The last event is
-    `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` returns the data of
-    `message`, `done` and `reply`: a text is sent unchanged, anything else as JSON. The deltas begin
-    with the whole text so far, or at `position`.
+    It ends early if `grant` is withdrawn. The events are `message` (if `message` is given without
+    `position`), `lookups` (all lookups so far, whenever one begins or ends), `thinking` {"text"}
+    for each piece of the model's reasoning, and `delta` {"text"} for each piece of the reply. The
+    last event is `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` returns
+    the data of `message`, `done` and `reply`: a text is sent unchanged, anything else as JSON. The
+    deltas begin with the whole text so far, or at `position`.
 
     With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
     the HTML must be added below the earlier blocks, and `rest` replaces the deltas so far.
@@ -160,7 +160,8 @@ def event_stream(
 
 
 def version_stream(session: Session, version: int, grant: StreamGrant) -> StreamingHttpResponse:
-    """Return a response that sends an event `version` for each new version above `version`.
+    """Return a response that sends an event `version` when the session's version rises above
+    `version`.
 
     It ends when `grant` is withdrawn, and after WATCH_TIMEOUT_S, so that the reader reconnects and
     is authorised again. Raises `TooManyStreamsError`.

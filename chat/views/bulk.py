@@ -17,7 +17,7 @@ from projects.models import Membership, Project
 from projects.permissions import WRITERS, membership, require_active
 
 # The key of the last bulk action in the browser session.
-JUST_CHANGED = "just_changed"
+LAST_ACTION = "just_changed"
 UNDO = "undo"
 
 
@@ -42,7 +42,7 @@ def bulk(request: HttpRequest, slug: str) -> HttpResponse:
         context = {"project": member.project, "membership": member, "form": form}
         return render(request, "chat/confirm_bulk.html", context)
     changed = [str(chat.pk) for chat in form.apply(request.user)]
-    request.session[JUST_CHANGED] = {
+    request.session[LAST_ACTION] = {
         "project": str(member.project.pk),
         "action": form.cleaned_data["action"],
         "chats": changed,
@@ -54,7 +54,7 @@ def bulk(request: HttpRequest, slug: str) -> HttpResponse:
 def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
     """Undo the last bulk action of this browser for the chats that can still be changed."""
     action, chats = _last_bulk(request, member.project)
-    request.session.pop(JUST_CHANGED, None)
+    request.session.pop(LAST_ACTION, None)
     count = 0
     for pk in chats:
         with suppress(Http404):
@@ -66,7 +66,7 @@ def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
                 update_session(chat, by=request.user, archived=action == BulkAction.UNARCHIVE)
                 count += 1
     if count:
-        text = ngettext("1 chat is back.", "%(count)s chats are back.", count)
+        text = ngettext("Undone for 1 chat.", "Undone for %(count)s chats.", count)
         messages.success(request, text % {"count": count})
     else:
         messages.error(request, _("This can no longer be undone."))
@@ -75,7 +75,7 @@ def _undo_bulk(request: HttpRequest, member: Membership) -> HttpResponse:
 
 def _last_bulk(request: HttpRequest, project: Project) -> tuple[str, list[str]]:
     """Return this browser's last bulk action in `project` and its chats, if it can be undone."""
-    last = request.session.get(JUST_CHANGED, {"project": "", "at": 0})
+    last = request.session.get(LAST_ACTION, {"project": "", "at": 0})
     is_recent = time.time() - last["at"] < UNDO_WINDOW.total_seconds()
     if last["project"] != str(project.pk) or not is_recent:
         return "", []

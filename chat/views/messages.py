@@ -57,7 +57,7 @@ def regenerate(request: HttpRequest, pk) -> HttpResponseBase:
     if request.method == "GET":
         form.add_choices()
         return _render_part(request, reply, "chat/_regenerate.html", form=form)
-    limits.require_room(reply.session.project, Payer.of(request))
+    limits.require_within_limits(reply.session.project, Payer.of(request))
     try:
         form.full_clean()
         _message, sibling = edits.regenerate(reply, form.cleaned_data.get("model", ""))
@@ -130,7 +130,7 @@ def rerun(request: HttpRequest, pk) -> HttpResponseBase:
         if presenters.accepts_events(request):
             return JsonResponse({"detail": next(iter(form.errors.values()))[0]}, status=400)
         return _render_editor(request, message, form, status=400)
-    limits.require_room(message.session.project, Payer.of(request))
+    limits.require_within_limits(message.session.project, Payer.of(request))
     try:
         messages = edits.rerun(message, form.cleaned_data["content"], request.user)
     except ConflictError as error:

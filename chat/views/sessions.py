@@ -62,7 +62,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     if not (form.is_valid() and model_form.is_valid()):
         member = membership(request.user, slug)
         return _render_project(request, member, form, model_form, status=400)
-    limits.require_room(project, Payer.of(request))
+    limits.require_within_limits(project, Payer.of(request))
     try:
         with transaction.atomic():
             form.apply_to(chat_session)
@@ -110,7 +110,7 @@ def post(request: HttpRequest, slug: str, pk) -> HttpResponseBase:
     permissions.require_open(chat_session)
     form = MessageForm(request.POST, request.FILES)
     if form.is_valid():
-        limits.require_room(chat_session.project, Payer.of(request))
+        limits.require_within_limits(chat_session.project, Payer.of(request))
         try:
             return presenters.answer(request, [*form.post(chat_session, request.user)])
         except attachments.ImageRejectedError as error:

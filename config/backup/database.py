@@ -15,8 +15,8 @@ from config.backup.snapshot import ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
 BUFFER_BYTES = 2**20
 # A setting that PostgreSQL before version 17 does not have.
 SINCE_17 = b"SET transaction_timeout = 0;\n"
-# Drops Strata's objects in the schema and objects that depend on them, but keeps those of
-# extensions. It waits up to 30 s for locks of other connections.
+# Drops everything in the schema `public` and what depends on it, except objects of extensions. It
+# waits up to 30 s for locks of other connections.
 DROP_ALL = """
     SET LOCAL lock_timeout = '30s';
     SET LOCAL client_min_messages = warning;

@@ -1,4 +1,4 @@
-"""Static files: bundles of scripts and of style sheets, and files of other releases.
+"""Static files: bundles of scripts and of style sheets, and URLs of other releases.
 
 A page loads a bundle in place of many modules. The pages also work without bundles, which only
 reduce the number of requests.

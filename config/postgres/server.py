@@ -47,7 +47,8 @@ INITDB_OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-# Full-text search finds words by LC_CTYPE. In plain C, typographic quotes would be letters.
+# Full-text search finds words by LC_CTYPE: the first of these that the machine has. With plain C,
+# typographic quotes count as letters.
 CTYPES = ("C.UTF-8", "en_US.UTF-8", "UTF-8", "C")
 # Long, because recovery after a crash may take a long time.
 START_TIMEOUT_S = 300
@@ -108,7 +109,8 @@ def stop(data_dir: Path) -> None:
 
 @contextmanager
 def attached(data_dir: Path, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Within the block, use the server. It is started if necessary. Its last user stops it.
+    """Within the block, use the server. It is started if necessary. The last process that uses it
+    stops it.
 
     `meanwhile` is called while the server starts. Raises `EmbeddedPostgresError`.
     """
@@ -134,7 +136,7 @@ def install_broker(url: str) -> None:
 
     Several processes can call this at the same time.
     """
-    # Imported on demand, because only `up` and tests call this.
+    # Imported on demand, because few commands call this.
     from pgmq.install import install_pgmq_from_sql
 
     with psycopg.connect(libpq_url(url)) as connection:

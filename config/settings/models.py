@@ -23,8 +23,8 @@ class ModelVariables(Variables):
         "STRATA_SYSTEM_MODEL",
         "",
         "`extractive`, `demo` or a model name such as openai-chat:gpt-5-mini",
-        "The model that writes summaries. `extractive` makes them of quoted messages and needs no "
-        "model.",
+        "The model that writes summaries. `extractive` is no model: summaries are made of quoted "
+        "messages.",
         example="openai-chat:gpt-5-mini",
         shown_default="the chat model, or `extractive` with the demo",
         in_readme=True,

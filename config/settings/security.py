@@ -54,8 +54,8 @@ class ServerVariables(Variables):
         "",
         "an address without a path, https://strata.example.org",
         "The address at which people reach the server: the base of links in mail, invitations "
-        "and the API. By default, links use the host of the request. If it begins with "
-        "`https://`, cookies are marked as secure, HTTP redirects to HTTPS, and HSTS is sent.",
+        "and the API. By default, links use the host of the request. With `https://`, "
+        "cookies are marked as secure, HTTP redirects to HTTPS, and HSTS is sent.",
         example="https://strata.example.org",
         in_readme=True,
     )

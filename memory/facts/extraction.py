@@ -43,13 +43,12 @@ from memory.models.facts import normalize_text
 from memory.moderation.redaction import RedactedPhrases
 from projects.models import Project, delete_rows
 
-# A fact may also use words of this number of lines before and after the cited line.
+# A fact may also use words of this number of messages before and after the cited message.
 NEIGHBOURS = 1
 # A day that the messages do not name as a date ("since Monday") is accepted if it is at most this
 # far from the time of the message.
 NEARBY = timedelta(days=31)
-# English and German subjects that refer to the speaker, and pronouns that refer to nobody without
-# the line they come from.
+# Subjects that mean the speaker, and pronouns that mean nobody outside of their message.
 _SPEAKER = frozenset(
     "i me my myself user speaker ich mich mir selbst benutzer benutzerin nutzer nutzerin".split()
 ) | {"the user", "the speaker", "der benutzer", "der nutzer"}
@@ -107,7 +106,7 @@ def _ground(
 
 
 def _subject(claim: FactClaim, message: Message) -> str:
-    """Return the name of the subject; empty if it is a pronoun that refers to nobody by name."""
+    """Return the name of the subject; empty for a pronoun that names nobody."""
     name = normalize_text(claim.subject)
     if name in _SPEAKER:
         return message.speaker if message.role == "user" else ""
@@ -154,9 +153,9 @@ def record_extracted(
     """Record the facts that were extracted with the saved `entry` from its `messages`.
 
     Facts that the entry stated earlier and no longer states are retired at `now`. With `for_good`,
-    they are deleted. They stay while their message is unchanged if the extraction did not cover all
-    messages (`is_whole` is false) or if somebody changed the fact by hand. Call this in the
-    transaction that saves the entry.
+    they are deleted. While their message is unchanged, facts stay that somebody changed by hand;
+    and all stay if the extraction did not cover all messages (`is_whole` is false). Call this in
+    the transaction that saves the entry.
     """
     # Lock before reading tombstones, so that those of a concurrent forget request are visible.
     topics = {fact.statement.topic for fact in extracted}
@@ -241,8 +240,8 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
     that moment instead: it keeps its source, and can be queried as of an earlier time. Earlier
-    versions that are older than all remaining sources are deleted. The query `sources` must be
-    filtered by project.
+    versions are deleted if all remaining sources were found after their retirement. `sources` must
+    be limited to projects.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:
@@ -275,8 +274,8 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
 
 
 def _update_from_sources(facts: QuerySet[Fact]) -> None:
-    """Set the start of each fact to that of its first source, and its confidence to the highest
-    one.
+    """Set the start of each fact to that of its first source, and its confidence to the highest of
+    its sources.
 
     Facts that somebody entered or changed by hand are not updated.
     """
@@ -295,7 +294,7 @@ def _update_from_sources(facts: QuerySet[Fact]) -> None:
             fact.save(update_fields=["valid_from", "confidence"])
 
 
-def approve_with(entry: Entry) -> None:
+def approve_facts_of(entry: Entry) -> None:
     """Approve the facts that waited with `entry`, except those that read like instructions."""
     facts = Fact.objects.filter(project=entry.project_id)
     rows = facts.current().filter(state=FactStatus.PROPOSED, sources__entry=entry)
@@ -315,7 +314,7 @@ def redact(entry: Entry, passage: str) -> None:
     facts = Fact.objects.filter(project=entry.project_id)
     versions = versions_of(entry.project_id, facts.filter(sources__entry=entry))
     matching = [version for version in versions if phrase in normalize_text(version.text)]
-    bury_in_sessions(matching)
+    create_fact_tombstones(matching)
     ids = {version.pk for version in matching}
     remove_sources(entry.fact_sources.filter(project=entry.project_id, fact__in=ids))
     delete_rows(facts.filter(pk__in=ids).exclude(earlier_of=None))
@@ -330,7 +329,8 @@ def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
 def tombstone_subject(fact: Statement | Fact, session: UUID) -> str:
     """Return the hash that identifies the fact in `session` for a tombstone.
 
-    It contains the first half of the id of the session, which an import of the project keeps.
+    Of the id of the session, it contains the first half, which is the same in an imported copy of
+    the project.
     """
     return _hash_of(fact, session.hex[:16])
 
@@ -345,7 +345,7 @@ def _hash_of(fact: Statement | Fact, session: str) -> str:
     return sha256("\n".join(normalize_text(part) for part in parts).encode()).hexdigest()
 
 
-def bury_in_sessions(versions: Iterable[Fact]) -> list[Tombstone]:
+def create_fact_tombstones(versions: Iterable[Fact]) -> list[Tombstone]:
     """Create tombstones, so that these facts are not extracted again from their sessions."""
     versions = list(versions)
     facts = {version.earlier_of_id or version.pk for version in versions}
@@ -382,11 +382,11 @@ def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> lis
     tombstones = Tombstone.objects.filter(
         project=entry.project, kind=TombstoneKind.FACT, subject__in=set[str]().union(*subjects)
     )
-    buried = set(tombstones.values_list("subject", flat=True)) if subjects else set()
+    forgotten = set(tombstones.values_list("subject", flat=True)) if subjects else set()
     return [
         fact
         for fact, hashes in zip(extracted, subjects, strict=True)
-        if not hashes & buried and not (redacted and redacted.contained_in(fact.statement.text))
+        if not hashes & forgotten and not (redacted and redacted.contained_in(fact.statement.text))
     ]
 
 

@@ -1,4 +1,6 @@
-"""Find and lock everything that a forget request affects. The lock of a session covers messages."""
+"""Find and lock everything that a forget request affects. The lock of a session covers its
+messages.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -31,14 +33,14 @@ MAX_INDEXED_IDS = 10
 def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     """Find and lock everything that `scope` deletes or changes.
 
-    Rows are locked in the order of docs/architecture.md. A search for further replies begins again
-    with sessions, so the transaction can be the victim of a deadlock.
+    Rows are locked in the order of docs/architecture.md. Each search for further replies locks
+    sessions again, out of this order, so the transaction may end in a deadlock.
     """
     deletions = _find(project, scope, set())
     # Read once, because replies may begin all the time, and the search below would not end.
     unfinished = unfinished_replies(project) if scope.replies else set()
     replies: set[UUID] = set()
-    # Each such reply may itself have been in later prompts, so search again until none is found.
+    # A reply may itself have been in later prompts, so search again until none is found.
     while scope.replies and (
         more := exposed_replies(project, deletions, excerpts_of(project, deletions), unfinished)
     ):
@@ -323,7 +325,7 @@ def unfinished_replies(project: Project) -> set[UUID]:
 def exposed_replies(
     project: Project, deletions: DeletionSet, excerpts: set[UUID], unfinished: set[UUID]
 ) -> set[UUID]:
-    """Return the replies that stay although their receipts name a deleted row, because their text
+    """Return the replies that are not deleted, but whose receipts name a deleted row: their text
     may be derived from it. `excerpts` are the result of `excerpts_of`.
 
     The text of a message is only in prompts of its own session, unless a model read it with a tool.
@@ -370,7 +372,7 @@ def replies_naming(rows: QuerySet[Message], ids: Iterable[UUID]) -> set[UUID]:
 
 
 def excerpts_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the chunks and passages to delete. Call this before the deletion."""
+    """Return the chunks and passages to delete. After the deletion, they cannot be found."""
     rows = Chunk.objects.filter(project=project).exclude(source_type=SourceType.FILE)
     chunks = pks(rows.filter(session__in=deletions.sessions))
     for batch in id_batches(deletions.messages | deletions.unremembered):
@@ -380,7 +382,7 @@ def excerpts_of(project: Project, deletions: DeletionSet) -> set[UUID]:
 
 
 def passages_of(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the ids of the passages of deleted versions, for receipts."""
+    """Return the ids of the passages of deleted files and versions."""
     deleted = Q(revision__document__in=deletions.files) | Q(revision__in=deletions.versions)
     rows = FilePassage.objects.filter(deleted, project=project)
     return pks(rows) if deletions.files or deletions.versions else set()

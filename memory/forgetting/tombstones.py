@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chat.importers.base import source_digest
 from chat.models import Message, Session
-from memory.facts.extraction import bury_in_sessions
+from memory.facts.extraction import create_fact_tombstones
 from memory.forgetting.facts import all_versions
 from memory.forgetting.scope import DeletionSet
 from memory.models import Tombstone, TombstoneKind
@@ -80,7 +80,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
         Tombstone(project=project, kind=kind, subject=subject) for kind, subject in subjects
     ]
     created = Tombstone.objects.bulk_create(tombstones, batch_size=1_000, ignore_conflicts=True)
-    return [*created, *bury_in_sessions(all_versions(project, deletions.named_facts))]
+    return [*created, *create_fact_tombstones(all_versions(project, deletions.named_facts))]
 
 
 def parse_user(subject: str) -> tuple[int, datetime]:

@@ -53,8 +53,8 @@ def find_trims(project: Project, deletions: DeletionSet, ids: Collection[UUID]) 
 
 
 def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUID]) -> set[UUID]:
-    """Return the messages among `sources` that are forgotten, and the passages of files whose
-    entries are deleted, and those of deleted versions.
+    """Return those of `sources` that are forgotten: messages, and passages of files whose entries
+    or versions are deleted.
     """
     forgotten = (deletions.messages | deletions.unremembered) & set(sources)
     if deletions.sessions:
@@ -70,11 +70,12 @@ def _forgotten(project: Project, deletions: DeletionSet, sources: Collection[UUI
 
 
 class _Comparison:
-    """Finds lines of a model that contain names, dates or numbers of the forgotten text.
+    """Finds lines of a model that contain particulars (names, dates, numbers) of the forgotten
+    text.
 
     A line may contain more than the messages that it names as sources, because the model reads the
-    whole conversation. The forgotten text is that of messages and of the entries of files. Digests
-    are written from these entries, not from the files.
+    whole conversation. Forgotten texts are messages and the entries of files, because digests are
+    written from these entries and not from the files.
     """
 
     def __init__(self, project: Project, deletions: DeletionSet) -> None:
@@ -101,7 +102,7 @@ class _Comparison:
         return None if len(texts) > MAX_COMPARED_MESSAGES else [*map(TextIndex, texts)]
 
     def exposing(self, found: Iterable[Line]) -> list[Line]:
-        """Return the lines with a particular of the forgotten text that their own sources lack."""
+        """Return the lines with a particular of the forgotten texts that their own sources lack."""
         exposing = []
         for line in found:
             suspicious = [
@@ -147,7 +148,7 @@ def _remove(trim: Trim) -> None:
     entry.revision += 1
     entry.tokens = item_tokens(entry.as_item())
     entry.save(update_fields=["summary", "lines", "revision", "tokens"])
-    # The states logged with the text before the removal now have the shortened text.
+    # Logged states of the old revision now refer to the new one, because the old text is gone.
     states = EntryState.objects.filter(project=entry.project_id, entry=entry)
     states.filter(revision=revision).update(revision=entry.revision)
     if trim.needs_rewrite:
@@ -155,8 +156,8 @@ def _remove(trim: Trim) -> None:
 
 
 def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
-    """Remove forgotten quotations from earlier revisions. Delete a revision if not all its lines
-    are quotations, or if none remains.
+    """Remove forgotten quotations from earlier revisions. Delete a revision unless all its lines
+    are quotations with sources and some remain.
     """
     rows = EntryRevision.objects.filter(project=project, entry__in=list(deletions.trims))
     earlier = {row: lines.from_json(row.lines) for row in rows}

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 # Marks, in the summariser's input, a text that somebody corrected by hand.
 CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
-# No digest is written from entries in these states.
+# Children in these states stop the writing of a digest.
 UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
@@ -86,7 +86,7 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
     """Return the sources of the digest with the children `ids`.
 
     A model writes a digest from its children. The extractive summariser selects lines from all
-    conversations below, so that it does not select from lines that were selected for the days.
+    conversations below, not from the selections for their days.
     """
     rows = project.entries.filter(pk__in=ids).select_related("session")
     children = list(rows.order_by("first_source_at", "pk"))
@@ -217,7 +217,7 @@ class LayerUpdate:
         current: Entry | None,
         written: WrittenDigest | None,
     ) -> None:
-        """Store a digest. If `written` is None, use its `current` text again.
+        """Store a digest. If `written` is None, its stored text stays.
 
         The lease must still be held. Raises `SourcesChangedError` if the sources or the current
         text changed since the summariser read them.
@@ -237,7 +237,7 @@ class LayerUpdate:
         outside = digest.state in entry_operations.OUTSIDE_LAYERS
         if outside or (digest.revision, digest.sources_hash) != seen:
             raise SourcesChangedError
-        # The current text waits for review again if it was proposed before it was withheld.
+        # A text that waited for review before it was withheld waits again.
         above, reason = digest.parent, digest.waits_because or None
         if written is not None:
             reason = review_reason(digest, written.digest.text, sources)
@@ -330,7 +330,7 @@ class LayerUpdate:
 
 
 def visible_nodes(project: Project) -> list[LadderNode]:
-    """Return the entries that are in the bank or would be if the budget were large enough."""
+    """Return the entries that are in the bank, or would be with a larger budget."""
     return list(_read_nodes(project.entries.filter(state__in=VISIBLE)))
 
 

@@ -3,7 +3,7 @@
 `roll_up` merges the lines of several entries into one list, without a model.
 
 The text of an entry (`Entry.summary`) is rendered from its lines, so that the API, the search and
-older processes can read it.
+processes of an older version can read it.
 """
 
 import re
@@ -24,7 +24,7 @@ _MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # The text between the speaker and the quoted words, and the text after them.
 _OPENING, _CLOSING = ": “", "”"
 MAX_SPEAKER_CHARS = 60
-# A line repeats another if they share this part of the words of the shorter line.
+# One line repeats another if both share this part of the shorter line's words.
 REPEATED_SHARE = 0.7
 # The maximum number of lines in a digest. A bank of 2,000 tokens has about 70 lines in total.
 MAX_ROLLED_UP_LINES = 60
@@ -50,9 +50,9 @@ class Line:
     - `sources`: the ids of the messages that the line is based on. Without ids, any message of the
       entry may be its source.
     - `score`: the salience of a quotation, comparable within a project. For other lines, it is
-      derived from the rank.
-    - `place`: orders the quotations of one conversation. It is 0 for other lines.
-    - `until`: the day on which another fact replaced the one in this line. It is not stored.
+      derived from the rank. - `place`: the position of a quotation in its conversation. It is 0 for
+      other lines. - `until`: the day on which a newer fact replaced that of this line. It is not
+      stored.
     """
 
     text: str
@@ -167,7 +167,7 @@ def edited(lines: Sequence[Line], text: str, day: date) -> list[Line]:
 
 
 def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: date) -> list[Line]:
-    """Return `lines` with `mark` in place of every `passage`. `text` is their text after that."""
+    """Return `lines` with `mark` in place of every `passage`. `text` is the expected text."""
     new = [
         replace(
             line, text=line.text.replace(passage, mark), speaker=line.speaker.replace(passage, mark)
@@ -229,11 +229,12 @@ def roll_up(lists: Iterable[Sequence[Line]], limit: int = MAX_ROLLED_UP_LINES) -
 
 
 def roll_up_lazily(lists: Iterable[Sequence[Line]]) -> Iterator[Line]:
-    """Yield the lines of several conversations, the most important first.
+    """Merge `lists`, such as the lines of several conversations, with the most important lines
+    first.
 
-    In each round, every conversation contributes its next line. Within a round, lines with higher
-    scores come first, then earlier lines. In the first round, the best line of each week comes
-    before all second lines of a week. A line that repeats a yielded line is left out.
+    In each round, every list contributes its next line. Within a round, lines with higher scores
+    come first, then earlier lines. In the first round, the best line of each week comes first. A
+    line that repeats a yielded line is left out.
     """
     taken = LineIndex()
     rests = [iter(lines) for lines in lists]

@@ -9,7 +9,7 @@ from uuid import UUID
 from chat import providers
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchema
-from chat.providers.booking import Account
+from chat.providers.booking import CallAccount
 from memory.leases import Lease
 from memory.models import Call, CallKind
 from projects.core.errors import UnavailableError
@@ -52,7 +52,7 @@ class CallRecorder:
         `UnusableSummaryError`.
         """
         self.lease.renew()
-        account = Account(self.project_id, kind, session_id=self.session_id, in_advance=True)
+        account = CallAccount(self.project_id, kind, session_id=self.session_id, in_advance=True)
         try:
             provider = providers.get_provider(model, kind, account)
             answer = provider.complete(messages, max_tokens, shape)
@@ -63,7 +63,7 @@ class CallRecorder:
         self._settle(account)
         return result
 
-    def _read(self, answer: Completion, account: Account, read: Callable[[Completion], T]) -> T:
+    def _read(self, answer: Completion, account: CallAccount, read: Callable[[Completion], T]) -> T:
         """Return the result of `read`. If it fails, the error becomes the outcome of the call."""
         call = account.calls[-1]
         try:
@@ -75,7 +75,7 @@ class CallRecorder:
             call.outcome = f"Strata itself failed ({type(error).__name__})."[:200]
             raise
 
-    def _settle(self, account: Account) -> None:
+    def _settle(self, account: CallAccount) -> None:
         """Store the calls, and add their figures to the totals."""
         for call in account.calls:
             self._add(call)

@@ -34,9 +34,9 @@ class CursorQuerySet(LeasedQuerySet):
     def pending(self, now: datetime) -> "CursorQuerySet":
         """Return the cursors whose session needs a summary at `now`, including leased ones.
 
-        The session is closed, idle or full. Cursors that wait after a failure, and cursors of
-        projects whose token allowance for today is used up, are left out. `now` determines which
-        sessions are idle; leases, retries and allowances use the database clock.
+        The session is closed, idle or full. Cursors that wait for a retry after a failure, and
+        cursors of projects whose token allowance for today is used up, are left out. `now`
+        determines which sessions are idle; leases, retries and allowances use the database clock.
         """
         return self.waiting().filter(idle.due_condition(now)).ready().within_allowance()
 
@@ -44,8 +44,8 @@ class CursorQuerySet(LeasedQuerySet):
 class Cursor(LeasedModel):
     """The progress of summarising one session.
 
-    `summarised_through` is the last `seq` that an entry covers. The counts refer to later messages
-    that contribute to a summary. If they are zero, there is nothing to do.
+    `summarised_through` is the last `seq` that an entry covers. The counts are those of later
+    messages that contribute to a summary.
     """
 
     session = parent_primary_key(Session, _("chat"), "cursor")
@@ -159,11 +159,11 @@ class RenderedBank(ProjectScopedModel):
 
     @classmethod
     def empty(cls, project_id: UUID) -> bool:
-        """Delete the text, which backups contain. Return whether there was one.
+        """Delete the stored text, so that no backup contains it. Return whether there was any.
 
         The next read renders it again and increases its version.
         """
-        # With a row, readers wait for this transaction before they store what they have rendered.
+        # Readers lock this row before they store a text, so that they wait for this transaction.
         bank, _ = cls.objects.get_or_create(project_id=project_id)
         rows = cls.objects.filter(project=project_id)
         rows.update(text="", fingerprint="", tokens=0, included=[], left_out=[])

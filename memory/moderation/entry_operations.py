@@ -198,7 +198,7 @@ def set_hidden(entry: Entry, hidden: bool, by=None, reason: str = ModerationReas
         # update of the layers absorbs those that are locked.
         free = shown.select_for_update(skip_locked=True).values_list("pk", flat=True)
         children.filter(pk__in=list(free)).update(state=EntryStatus.ABSORBED)
-        extraction.approve_with(entry)
+        extraction.approve_facts_of(entry)
         _record(entry, ActivityVerb.APPROVED if was_proposed else ActivityVerb.SHOWN, by, reason)
     return entry
 

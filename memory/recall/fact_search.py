@@ -27,21 +27,21 @@ from projects.models import Project
 
 # The maximum number of facts found by vectors, and of facts found by words.
 MAX_FACTS = 100
-# The score is SIMILARITY_WEIGHT × similarity + OFFSET. The weight was fitted on half of the
-# questions in tests/memory/data/fact_questions.txt. The offset makes scores comparable with those
-# of excerpts.
+# The part of the score by meaning is SIMILARITY_WEIGHT × similarity + SIMILARITY_OFFSET.  The
+# weight was fitted on half of the questions in tests/memory/data/fact_questions.txt. The offset
+# makes scores comparable with those of excerpts.
 SIMILARITY_WEIGHT = 24.0
-OFFSET = 1.3
+SIMILARITY_OFFSET = 1.3
 # The weight of the share of the question's words that the fact contains.
 WORDS_WEIGHT = 4.0
 
-# From the fact, because its start may change without a change of the text.
+# The time comes from the fact: its start may change without a change of the text.
 COLUMNS = search.COLUMNS.replace("c.occurred_at", "f.valid_from")
 # Search operators: excluded words, phrases and alternatives.
 _OPERATOR = re.compile(r"(?:^|\s)-\w|\"|\bOR\b")
 # The minimum score of a relevant fact, on the scale of memory.recall.ranking.
 MIN_SCORE = 8.5
-# `{facts}` is a query for the id of the fact of chunk `c` if it meets all conditions. `OFFSET 0`
+# `{facts}` selects the id of the fact of chunk `c` if this fact meets all conditions. `OFFSET 0`
 # makes the planner sort the facts before it checks the conditions of each.
 _SEARCH = """
     SELECT {columns}, 1 - (v.embedding <=> %(vector)s::halfvec), {matched}, true
@@ -116,7 +116,7 @@ def asks_for_past(query: str) -> bool:
 
 
 def of_chunk(facts: FactQuerySet) -> QuerySet:
-    """Return the query that selects the fact of chunk `c` if it is in `facts`. Part of the SQL."""
+    """Return the query for `{facts}`: it selects the fact of chunk `c` if it is in `facts`."""
     chunk = {"pk": RawSQL("c.source", ()), "version": RawSQL("c.last_seq", ())}
     return facts.filter(**chunk).order_by().values_list("pk")
 
@@ -177,7 +177,7 @@ def _scored(result: RecallResult, terms: Sequence[Term]) -> RecallResult:
     total = sum(term.idf for term in terms) or 1.0
     matched = sum(term.idf for n, term in enumerate(terms) if result.matched >> n & 1)
     signals = {
-        "likeness": round(SIMILARITY_WEIGHT * (result.similarity or 0.0) + OFFSET, 3),
+        "likeness": round(SIMILARITY_WEIGHT * (result.similarity or 0.0) + SIMILARITY_OFFSET, 3),
         "words": round(WORDS_WEIGHT * matched / total, 3),
     }
     return result._replace(score=round(sum(signals.values()), 4), signals=signals)

@@ -47,7 +47,8 @@ _SEASON = re.compile(
 MIN_NAME_PREFIX = 3
 # A query of up to MAX_QUESTION_WORDS words counts as a question, and one of at least
 # MIN_MESSAGE_WORDS words as a message. Of 965 questions about past conversations, half have at most
-# 10 words and one in twenty more than 24; half of 726 messages that continue a chat have over 39.
+# 10 words and one in twenty more than 24; half of 726 messages that continue a chat have at least
+# 40.
 MAX_QUESTION_WORDS = 15
 MIN_MESSAGE_WORDS = 40
 
@@ -100,7 +101,9 @@ class ParsedQuery:
     words: frozenset[str]
 
     def mentions(self, speaker: str) -> bool:
-        """Return whether the query has a name of `speaker` or its beginning, as Mel for Melanie."""
+        """Return whether the query has a name of `speaker`, or the beginning of one (Mel for
+        Melanie).
+        """
         return any(
             word == name or (len(word) >= MIN_NAME_PREFIX and name.startswith(word))
             for name in map(str.lower, _WORD.findall(speaker))
@@ -126,7 +129,7 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def remove_names(text: str, speakers: Iterable[str]) -> str:
-    """Return `text` without the names of `speakers`, because speakers are a separate signal."""
+    """Return `text` without the names of `speakers`, because the speaker is scored separately."""
     names = {name.lower() for speaker in speakers for name in _WORD.findall(speaker)}
 
     def is_name(word: str) -> bool:

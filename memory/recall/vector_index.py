@@ -25,11 +25,11 @@ MAX_INDEXED_DIMENSIONS = 4_000
 BUILT_IN, BUILT_IN_INDEX = "static-minilm-256", "vector_static_minilm_256"
 # In projects with at most this number of chunks, all vectors are compared. Others use the index.
 MAX_EXACT_CHUNKS = 10_000
-# The number of vectors that may be outside of a large project's index. Comparing takes 2 ms.
+# A large project may have this many vectors outside of the index. Comparing them takes 2 ms.
 MAX_UNINDEXED_VECTORS = 2_000
 # The number of vectors that are added at once. Their rows are locked for some tenths of a second.
 BATCH_SIZE = 200
-# The same, while the index does not exist.
+# The number that is added at once while the index does not exist.
 BULK_BATCH_SIZE = 10_000
 
 _PROJECTS_BEHIND = """
@@ -63,7 +63,8 @@ _INDEX_STATE = """
 
 
 def add_waiting(embedder: Embedder, seconds: float = float("inf")) -> bool:
-    """Add vectors of large projects to the index, for at most `seconds`.
+    """Add vectors to the index, for at most `seconds`, in large projects with too many outside of
+    it.
 
     Return whether the time ran out before all were added. Do not call this inside a transaction.
     """
@@ -74,7 +75,8 @@ def add_waiting(embedder: Embedder, seconds: float = float("inf")) -> bool:
 
 
 def add_all(embedder: Embedder) -> None:
-    """Add all vectors of large projects to the index. Do not call this inside a transaction.
+    """Add vectors to the index in all large projects with too many outside of it. Do not call this
+    inside a transaction.
 
     If most of them are not in the index yet, the index is created again, which takes a quarter of
     the time of adding them. In the meantime, searches compare all vectors.
@@ -95,7 +97,7 @@ def ensure_index(embedder: Embedder) -> None:
     If a killed process left an unfinished index, it is created again, unless another process is
     creating it now.
     """
-    # The states are whether the index is valid, and whether it is being created.
+    # Either the index is valid, or it is being created now.
     if any(map(any, fetch(_INDEX_STATE, [index_name(embedder)]))):
         return
     _drop_index(embedder)

@@ -40,7 +40,7 @@ class ForgetTarget:
 
 @project_page(get=WRITERS, post=WRITERS)
 def forget(request: HttpRequest, member: Membership) -> HttpResponse:
-    """Ask for the scope, show a preview, forget, redirect to the receipt: one step per request."""
+    """Ask for the scope, show a preview, or forget and redirect to the receipt."""
     project = member.project
     data = request.POST if request.method == "POST" else request.GET
     form = ForgetForm(project, data or None)

@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 class AccountAdapter(DefaultAccountAdapter):
     """Requires an invitation to sign up, unless the server is open to everybody.
 
-    A user who signs up by invitation becomes a member in the same transaction, so that the number
-    of uses is exact.
+    A user who signs up by invitation becomes a member in the same transaction, so that the uses of
+    the invitation are counted exactly.
     """
 
-    # True while this object sends a mail that reports a completed change.
+    # True if this object sends a mail that reports a completed change.
     is_notifying = False
 
     error_messages = DefaultAccountAdapter.error_messages | {
@@ -62,7 +62,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return user
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        # The page of the invitation redirects to its project.
+        # The page `join` redirects to the project of the invitation.
         if invitations.pending_invitation(request):
             return reverse("join")
         return super().get_signup_redirect_url(request)
@@ -82,7 +82,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send mail. If this fails, raise ImmediateHttpResponse, which redirects back.
 
-        A notification that fails is only logged: its reader would take the change for failed.
+        The user sees no message about a notification that fails, because the change has succeeded.
         """
         if settings.URL:
             # Use the site's domain in the text. The default would be the host of the request.

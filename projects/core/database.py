@@ -38,7 +38,8 @@ T = TypeVar("T")
 FOREIGN_KEY_VIOLATION = "23503"
 # PostgreSQL's error codes for "lock not available" and "deadlock detected".
 LOCK_CONFLICTS = ("55P03", "40P01")
-# Values, by type, that mark the parameters while SQL is compiled. No query contains them itself.
+# Values, by type, that stand for the parameters while SQL is compiled. No query contains them
+# otherwise.
 PLACEHOLDERS: dict[type, Callable[[int], object]] = {
     str: lambda index: f"placeholder {index}",
     UUID: lambda index: uuid4(),
@@ -60,7 +61,7 @@ def logged_failure(event: str, pk: UUID) -> Iterator[None]:
     try:
         yield
     except Exception:
-        # Any error of one row would stop all rows after it at each run.
+        # Otherwise, an error of one row would stop all later rows in each run.
         log.exception(event, pk)
 
 
@@ -95,8 +96,8 @@ class PreparedQuery:
     docs/performance.md state the CPU time that this saves.
 
     `make` returns the queryset. It is called once, with placeholders of the types `kinds`, so the
-    SQL must not depend on the values. A parameter may be None, which matches no row in SQL. JSON
-    columns are returned as text.
+    SQL must not depend on the values. A parameter that is None matches no row. JSON columns are
+    returned as text.
     """
 
     instances: ClassVar[WeakSet["PreparedQuery"]] = WeakSet()
@@ -244,7 +245,7 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def release_connections() -> None:
-    """Return the database connections of this thread to the pool, before a wait for another host.
+    """Return the database connections of this thread to the pool, before waiting for another host.
 
     A connection with an open transaction is kept.
     """

@@ -18,7 +18,7 @@ from chat.conversations.messages import ask
 from chat.models import Call, Message, ModelPrice, Session, Status
 from chat.prompt.types import PromptMessage
 from chat.providers import Failed, ReplyOptions, limits
-from chat.providers.booking import Account, Payer
+from chat.providers.booking import CallAccount, Payer
 from chat.providers.limits import SpendingLimitError
 from chat.streaming import live_replies
 from projects.models import SpendingLimit, Token
@@ -248,7 +248,7 @@ def test_use_before_the_day_and_the_month_does_not_count(project, owner):
 def test_without_any_limit_nothing_is_asked(session, owner, scripted):
     assert not limits.any_limits()
     with CaptureQueriesContext(connection) as queries:
-        limits.require_room(session.project, Payer(owner.pk))
+        limits.require_within_limits(session.project, Payer(owner.pk))
     assert len(queries) == 0
     _message, reply = ask(session, "Count.", owner)
     say(reply, Payer(owner.pk))
@@ -381,5 +381,5 @@ def test_an_unexpected_error_is_no_empty_answer(api, owner, project, scripted, m
 def test_a_reservation_has_the_tokens_of_the_prompt_and_of_the_answer(project, owner):
     limit = SpendingLimit.objects.create(project=project, tokens_per_day=10_000)
     prompt = [PromptMessage("user", "When is the cutover?")] * 10
-    Account(project.pk, "reply", Payer(owner.pk), limits=[limit]).reserve("m", prompt, 300)
+    CallAccount(project.pk, "reply", Payer(owner.pk), limits=[limit]).reserve("m", prompt, 300)
     assert Call.objects.get().reserved_tokens == 10 * prompt[0].tokens + 300

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from chat.prompt.quoting import (
     BRACKETS,
     INVISIBLE,
-    LEET,
+    LETTER_SUBSTITUTES,
     LETTERS,
     SLASHES,
     TAGS,
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
     folded = unicodedata.normalize("NFKD", text).casefold()
     for bracket in BRACKETS:
         folded = folded.replace(bracket, "<")
-    folded = folded.translate(INVISIBLE).translate(LETTERS).translate(LEET)
+    folded = folded.translate(INVISIBLE).translate(LETTERS).translate(LETTER_SUBSTITUTES)
     kept_chars = "".join(char for char in folded if unicodedata.category(char)[0] not in "CMZ")
     for slash in SLASHES:
         kept_chars = kept_chars.replace(slash, "")
@@ -74,10 +74,19 @@ def test_no_disguise_closes_or_opens_the_fence(text):
 
 
 LOOKALIKES = {
-    letter: [letter, letter.upper(), *(chr(key) for key, value in {**LETTERS, **LEET}.items()
-             if chr(value) == letter), chr(ord(letter) + 0xFEE0), chr(ord(letter) + 0x1D3B9)]
+    letter: [
+        letter,
+        letter.upper(),
+        *(
+            chr(key)
+            for key, value in {**LETTERS, **LETTER_SUBSTITUTES}.items()
+            if chr(value) == letter
+        ),
+        chr(ord(letter) + 0xFEE0),
+        chr(ord(letter) + 0x1D3B9),
+    ]
     for letter in "".join(TAGS)
-}  # fmt: skip
+}
 
 
 @given(st.data(), st.sampled_from(TAGS))

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chat.prompt.quoting import INVISIBLE, LEET, LETTERS
+from chat.prompt.quoting import INVISIBLE, LETTER_SUBSTITUTES, LETTERS
 
 # The maximum number of characters that are read. Summaries are ten times shorter.
 MAX_CHARS = 20_000
@@ -66,7 +66,7 @@ def find_instructions(text: str) -> frozenset[str]:
         for pattern in patterns.phrases:
             found.update(match[0].strip() for match in pattern.finditer(version))
     for run in _SPELLED_OUT.finditer(visible.casefold()):
-        letters = "".join(filter(str.isalnum, run[0])).translate(LEET)
+        letters = "".join(filter(str.isalnum, run[0])).translate(LETTER_SUBSTITUTES)
         found.update(match[0] for match in patterns.spelled_out.finditer(letters))
     return frozenset(found)
 
@@ -105,4 +105,4 @@ def _latinise(word: re.Match[str]) -> str:
 
 def _unleet(word: re.Match[str]) -> str:
     letters = sum(map(str.isalpha, word[0]))
-    return word[0].translate(LEET) if 2 * letters >= len(word[0]) else word[0]
+    return word[0].translate(LETTER_SUBSTITUTES) if 2 * letters >= len(word[0]) else word[0]

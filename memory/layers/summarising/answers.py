@@ -17,7 +17,7 @@ from typing import Any
 
 from memory.layers.summarising.transcript import count_words, sentences, shorten
 
-# The maximum number of facts from one part of a conversation.
+# The maximum number of facts from one answer.
 MAX_CLAIMS = 12
 # The confidence of a fact if the answer gives none.
 DEFAULT_CONFIDENCE = 0.7
@@ -38,7 +38,7 @@ _CITATION = re.compile(
     re.IGNORECASE,
 )
 _CITED = re.compile(r"(\d{1,6})(?:\s?(?:-|–|to)\s?#?(\d{1,6}))?", re.IGNORECASE)
-# The maximum length of a range of cited numbers. A longer one is treated as a mistake.
+# The maximum length of a range of cited numbers. Of a longer one, the beginning counts.
 MAX_CITED_RANGE = 50
 # The number of characters at the end of a bullet that are searched for its citation.
 MAX_CITATION_CHARS = 400
@@ -60,7 +60,7 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 
-# Names of scripts, where they differ from the first word of the Unicode names of their letters.
+# Names of scripts. For others, it is the first word of the Unicode names of their letters.
 _SCRIPTS = {"CJK": "Chinese", "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean"}
 
 
@@ -83,7 +83,7 @@ class FactClaim:
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """A bullet of a summary with the numbers of the lines that it cites, not checked yet."""
+    """A bullet of a summary with the numbers of the lines that it cites, which may not exist."""
 
     text: str
     cited: tuple[int, ...] = ()
@@ -299,7 +299,7 @@ def _bullets(text: str) -> list[str]:
 def _json_as_bullets(text: str) -> str:
     """Return the strings of a JSON document as bullets. Text that is no JSON is returned unchanged.
 
-    Raises ValueError if the document is broken or contains no text.
+    Raises ValueError if the document is broken, contains no text or is a tool call.
     """
 
     def is_preamble(line: str) -> bool:

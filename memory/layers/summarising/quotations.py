@@ -1,6 +1,6 @@
 """Quotations: parts of a message that can be understood without the rest of the chat. Pure.
 
-Code, logs, tables, quoted messages and pasted e-mails are left out, also without Markdown fences.
+Code, logs, tables, quoted messages and pasted e-mails are left out, fenced or not.
 """
 
 import re
@@ -23,8 +23,8 @@ CODE_WORDS_PER_WORD = 0.6
 # A line that ends with a semicolon is prose if it has this number of plain words and no other
 # symbols, as in French lists.
 MIN_PROSE_WORDS = 6
-# The number of consecutive header lines that begin a pasted e-mail, of which one is the subject or
-# the time, or contains an address.
+# This number of consecutive header lines begins a pasted e-mail. One of them must be the subject or
+# the time, or contain an address.
 MIN_HEADERS = 2
 # Sentences are cut to this length before patterns are applied. Quotations are shorter.
 MAX_SENTENCE_CHARS = 1_000
@@ -33,8 +33,8 @@ MIN_CONTENT_WORDS = 4
 # The minimum number of content words that remain in a quotation after its announcing phrases
 # ("guess what", "big news") are removed.
 MIN_NEWS_WORDS = 5
-# The minimum number of words that are left if a sentence is cut before a question.
-MIN_WORDS_BEFORE_QUESTION = 8
+# The minimum number of words before a removed end of a sentence.
+MIN_WORDS_BEFORE_END = 8
 # The maximum length of a quotation of two sentences, in words.
 MAX_PAIR_WORDS = 30
 
@@ -114,9 +114,9 @@ class Passage:
 def passages(text: str, is_file: bool = False) -> Iterator[Passage]:
     """Yield the sentences of a message, and the pairs of consecutive sentences to quote together.
 
-    A pair stands alone, although at least one of its sentences does not. Sentences are also yielded
-    if they do not stand alone. Code, tables, Markdown markers and descriptions of images are left
-    out. If no sentence is left, the whole text is one passage that does not stand alone.
+    A pair stands alone, although at least one of its sentences does not. Code, tables, Markdown
+    markers and descriptions of images are left out. If no sentence is left, the whole text is one
+    passage that does not stand alone.
     """
     previous: Passage | None = None
     for sentence in _prose(text, is_file):
@@ -127,7 +127,7 @@ def passages(text: str, is_file: bool = False) -> Iterator[Passage]:
             yield pair
         previous = passage
     if previous is None and text.strip():
-        # Not scored, because it is code, a log or the mail of another person.
+        # "…" gets no score: the text is code, a log or the mail of another person.
         yield Passage(" ".join(text.split()), "…", True, False, stands_alone=False)
 
 
@@ -239,15 +239,14 @@ def _shortened(sentence: str) -> str:
     """Return a sentence without openers and a conjunction at its beginning, and without a question
     or the announcement of a list at its end.
 
-    The end is replaced by "…". It stays if fewer than MIN_WORDS_BEFORE_QUESTION words are before
-    it.
+    The end becomes "…", if at least MIN_WORDS_BEFORE_END words are before it.
     """
     text = sentence
     for pattern in (_OPENER, _OPENER, _CONJUNCTION, _OPENER):
         text = pattern.sub("", text, count=1)
     for end in (_CLOSING_QUESTION, _LAST_CLAUSE):
         cut = end.search(text[:MAX_SENTENCE_CHARS])
-        if cut and count_words(text[: cut.start()]) >= MIN_WORDS_BEFORE_QUESTION:
+        if cut and count_words(text[: cut.start()]) >= MIN_WORDS_BEFORE_END:
             text = f"{text[: cut.start()]}…"
     # Identifiers such as pg_dump and iPhone keep their spelling.
     is_word = (word := _PLAIN_WORD.match(text)) is not None and word[0].islower()

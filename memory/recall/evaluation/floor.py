@@ -1,8 +1,8 @@
 """The floor: a baseline ranker without fitted weights, which a fitted ranker must beat.
 
-The score of a turn is the sum of two standardised values: the BM25 score of the turn with its two
-neighbours, and the cosine of its vector. Turns are not split, and words are reduced to English
-stems.
+The score of a message is the sum of two standardised values: the BM25 score of the message with its
+two neighbours, and the cosine of its vector. Messages are not split, and words are reduced to
+English stems.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from projects.models import Project
 
 @dataclass(frozen=True)
 class Turns:
-    """The messages of a project in order. Each field is a column."""
+    """The messages of a project in order: one column per field, and the start of each session."""
 
     keys: list[str]
     sessions: list[str]
@@ -85,9 +85,9 @@ def rank(turns: Turns, question: LabelledQuestion) -> tuple[Ints, Floats]:
     length = np.array([sum(turns.words[row].values()) for row in rows], float) + 1
     document_count = (counts > 0).sum(axis=0)
     idf = np.log(1 + (len(rows) - document_count + 0.5) / (document_count + 0.5))
-    same = [turns.sessions[a] == turns.sessions[b] for a, b in pairwise(rows.tolist())]
+    is_same_session = [turns.sessions[a] == turns.sessions[b] for a, b in pairwise(rows.tolist())]
     window_counts, window_length = counts.copy(), length.copy()
-    for index, joined in enumerate(same):
+    for index, joined in enumerate(is_same_session):
         if joined:
             window_counts[index] += counts[index + 1]
             window_counts[index + 1] += counts[index]

@@ -57,7 +57,7 @@ def test_a_bulk_action_is_undone_once(client, editor, chats, action):
     assert 'value="undo"' in client.post(URL, selected, follow=True).content.decode()
     chats[1].refresh_from_db()
     answer = client.post(URL, {"action": "undo"}, follow=True).content.decode()
-    assert "2 chats are back." in answer and 'value="undo"' not in answer
+    assert "Undone for 2 chats." in answer and 'value="undo"' not in answer
     assert Session.objects.filter(archived_at=None, deleted_at=None).count() == 3
     answer = client.post(URL, {"action": "undo"}, follow=True).content.decode()
     assert "This can no longer be undone." in answer

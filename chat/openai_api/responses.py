@@ -8,13 +8,15 @@ from typing import Any
 
 from chat.openai_api.errors import domain_error_body, error_body
 from chat.prompt.types import ToolCall
-from chat.providers import Delta
+from chat.providers import Delta, Thought
 from chat.streaming import live_replies
 from chat.streaming.live_replies import LiveReply
 from chat.streaming.poller import StreamGrant, get_poller
 from chat.streaming.sse import ACCESS_WITHDRAWN, PING, with_pings
 
 DONE = b"data: [DONE]\n\n"
+# OpenAI's API has no field for reasoning. DeepSeek, vLLM and LM Studio use this one.
+REASONING = "reasoning_content"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def completion(envelope: ResponseEnvelope, live: LiveReply) -> dict[str, Any]:
         "content": live.text if live.text or not calls else None,
         "refusal": None,
     }
+    if live.thinking:
+        message[REASONING] = live.thinking
     if calls:
         message["tool_calls"] = [_tool_call(call) for call in calls]
     choice = {
@@ -76,10 +80,12 @@ async def stream_chunks(
         yield envelope.chunk({"role": "assistant", "content": "" if has_content else None})
         with get_poller().checking(grant) as closed:
             async for change in with_pings(live_replies.follow_live(live), closed):
-                # OpenAI's format has no event for lookups. A comment keeps the connection open.
                 if isinstance(change, Delta):
                     yield envelope.chunk({"content": change.text})
+                elif isinstance(change, Thought):
+                    yield envelope.chunk({REASONING: change.text})
                 else:
+                    # OpenAI's format has no event for lookups. A comment keeps the connection open.
                     yield PING
             if closed.is_set():
                 yield _event(error_body(ACCESS_WITHDRAWN, 401, code="invalid_api_key"))

@@ -67,6 +67,21 @@ def test_a_stream_begins_while_the_model_reasons(strata, slug):
     assert text == "On 3 March."
 
 
+def test_reasoning_is_sent_apart_from_the_text(strata, say):
+    answer = Answer("On 3 March.", thoughts=("They ask ", "for a day."))
+    strata.model.queue(answer)
+    message = say("When?").choices[0].message
+    assert (message.content, message.reasoning_content) == ("On 3 March.", "They ask for a day.")
+    strata.model.queue(answer)
+    deltas = [chunk.choices[0].delta for chunk in say("When?", stream=True)]
+    thoughts = [getattr(delta, "reasoning_content", None) or "" for delta in deltas]
+    assert "".join(thoughts) == "They ask for a day."
+    assert "".join(delta.content or "" for delta in deltas) == "On 3 March."
+    assert not any(
+        delta.content for delta, thought in zip(deltas, thoughts, strict=True) if thought
+    )
+
+
 def test_a_stream_begins_after_some_time_in_any_case():
     live = LiveReply()
 

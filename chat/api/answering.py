@@ -44,14 +44,14 @@ EVENTS = OpenApiResponse(
     "Server-sent events. `message`: the stored message. `lookups`: all lookups of the model so "
     "far, sent when a lookup begins or ends. `thinking` {`text`}: the next part of the model's "
     "reasoning. `delta` {`text`}: the next part of the reply. The last event is `done` with the "
-    "complete reply or, if the model failed, `error` {`detail`, `id`, `reply`}. All events except "
-    "`lookups` and `thinking` have an id for Last-Event-ID. After 15 seconds without an event, a "
-    "comment is sent.",
+    "final reply or, if it failed or is no longer available, `error` {`detail`, `id`, `reply`}. "
+    "`message`, `delta` and the end of a reply have an id for Last-Event-ID. After 15 seconds "
+    "without an event, a comment is sent.",
     examples=[
         OpenApiExample(
             "Events",
             'event: message\nid: 0\ndata: {"id": "…", "content": "When is the cutover?"}\n\n'
-            'event: delta\nid: 9\ndata: {"text": "On 3 March."}\n\n'
+            'event: delta\nid: 11\ndata: {"text": "On 3 March."}\n\n'
             'event: done\nid: end\ndata: {"id": "…", "content": "On 3 March."}\n\n',
             media_type=sse.MEDIA_TYPE,
         )
@@ -146,7 +146,7 @@ def _existing(request, pk) -> Message:
 
 
 def resume_stream(request, reply: Message, message: Message | None = None) -> HttpResponseBase:
-    """Stream `reply` after `message`, from the position in the request's Last-Event-ID.
+    """Stream `message` (if given) and `reply`, from the position in the request's Last-Event-ID.
 
     Raises `TooManyStreamsError`.
     """

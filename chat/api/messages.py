@@ -303,8 +303,8 @@ class ReplyStreamView(APIView):
 
     @extend_schema(parameters=[LAST_EVENT_ID], responses={(200, MEDIA_TYPE): EVENTS, 204: None})
     def get(self, request, pk) -> HttpResponseBase:
-        """Stream events `delta`, and `done` or `error` at the end. If
-        `Last-Event-ID` is the id of the last event, the response is 204.
+        """Stream the reply as events, of which the last is `done` or `error`. If `Last-Event-ID`
+        is the id of the last event, the response is 204.
         """
         message = permissions.message_for_reading(request.user, pk, request.auth)
         return resume_stream(request, message)

@@ -24,7 +24,8 @@ def image_response(
 ) -> HttpResponseBase:
     """Return the stored image in chunks, or 304 to a client that has it.
 
-    Raises `Http404` if its file is missing. Closes the view's database connection.
+    Raises `Http404` if its file is missing. Closes the view's database connection before a file is
+    sent.
     """
     etag = quote_etag(image.sha256)
     response: HttpResponseBase | None = get_conditional_response(request, etag=etag)

@@ -95,8 +95,8 @@ def edit(message: Message, text: str, by, version: int | None = None) -> Message
 def delete(message: Message, version: int | None = None) -> Message:
     """Remove `message` from prompts, memory and search. An empty placeholder stays in the chat.
 
-    Raises StaleMessageError like `edit`, and ConflictError for an unfinished reply. A deleted
-    message is not changed.
+    Raises StaleMessageError like `edit`, and ConflictError for an unfinished reply. A second
+    deletion changes nothing, but after `hide` the message can no longer be shown.
     """
     with locked_session(message.project_id, message.session_id) as session:
         current = current_message(message, version)
@@ -148,7 +148,7 @@ def react(message: Message, user, emoji: str, wanted: bool) -> None:
     """Add or, if `wanted` is false, remove a reaction of `user`.
 
     Raises InvalidInputError if the added `emoji` is not a single emoji, or if the user has already
-    added MAX_REACTIONS others. Older reactions with other text can still be removed.
+    added MAX_REACTIONS others. Stored texts that are no emoji can still be removed.
     """
     emoji = emoji.strip()
     if not emoji or (wanted and not is_emoji(emoji)):
@@ -175,7 +175,7 @@ def clear(session: Session) -> int:
         if any(not message.is_final for message in messages):
             raise ConflictError(_("The assistant is still replying. Stop the reply first."))
         now = timezone.now()
-        # Hidden messages are deleted already. From now on, `show` does not undo this.
+        # Hidden messages are deleted already. `show` must no longer restore them.
         hidden = locked.messages.exclude(hidden_at=None)
         hidden.update(hidden_at=None, version=F("version") + 1)
         for message in messages:
@@ -210,7 +210,7 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
     """Begin another reply to the message that `reply` answers; return the message and the reply.
 
     `model` writes the new reply, by default the session's model. Raises ConflictError if `reply` is
-    not a reply, or if the message that it answers was deleted.
+    not a reply, or if prompts do not contain the message that it answers because it was deleted.
     """
     if reply.role != Role.ASSISTANT or reply.parent_id is None:
         raise ConflictError(_("Only replies can be regenerated."))
@@ -220,7 +220,8 @@ def regenerate(reply: Message, model: str = "") -> tuple[Message, Message]:
         message = Message.objects.get(pk=reply.parent_id)
         if message.role not in (Role.USER, Role.TOOL):
             raise ConflictError(_("Only a reply to a message can be regenerated."))
-        if message.deleted_at is not None and not session.project.keep_deleted:
+        is_in_prompts = session.project.keep_deleted and message.hidden_at is None
+        if message.deleted_at is not None and not is_in_prompts:
             raise ConflictError(
                 _("The message before this reply was deleted, so the reply cannot be regenerated.")
             )

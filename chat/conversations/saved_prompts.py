@@ -20,7 +20,8 @@ _NOT_IN_A_NAME = re.compile(r"[^\w-]")
 
 @transaction.atomic
 def put(project: Project, user, name: str, text: str, by) -> SavedPrompt:
-    """Set the prompt `name` to `text`, or add it. `user` owns a personal prompt; None: the project.
+    """Set the prompt `name` to `text`, or add it. `user` owns a personal prompt. If it is None, the
+    prompt is the project's.
 
     Raises `InvalidInputError`, or `LimitError` if there are MAX_PROMPTS already.
     """

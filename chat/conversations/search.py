@@ -54,7 +54,7 @@ def search_messages(messages: QuerySet[Message], query: str) -> QuerySet[Message
     """Filter by final messages with all words of `query`; the last word may be a prefix."""
     # As in TEXT_VECTOR: PostgreSQL would parse "<" as the start of a tag.
     words = query.replace("<", " ").split()[:MAX_QUERY_WORDS]
-    # Quoted, so that PostgreSQL's parser splits the words.
+    # Quoted, so that PostgreSQL splits them further, as in the index.
     words = [word.replace("\\", "\\\\").replace("'", "''") for word in words]
     tsquery = " & ".join(f"'{word}'" for word in words) + ":*" if words else ""
     matches = SearchQuery(tsquery, config="simple", search_type="raw")

@@ -73,11 +73,11 @@ def title_from_messages(session: Session) -> str:
 
 
 def renew_title(session: Session, changed: Iterable[Message]) -> None:
-    """Set the title again if it may be made from one of the messages `changed`, which were deleted
-    or shown again. The caller saves it.
+    """Reset the title if it may be made from one of the messages `changed`, which were deleted or
+    shown again. The caller saves it.
 
-    A title is made from the first exchange, or from the first message of a chat without replies. If
-    that was deleted, it is made from the next one.
+    A title is made from the first exchange, or from the first message of a chat without replies.
+    Deleted messages do not count.
     """
     has_replies = session.messages.filter(role=Role.ASSISTANT).exists()
     role = Role.ASSISTANT if has_replies else Role.USER

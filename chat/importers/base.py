@@ -29,7 +29,7 @@ LAST_SECOND = 10**11
 # How far the clock of the source may be ahead.
 MAX_CLOCK_SKEW = timedelta(days=1)
 
-# A longer name is cut, because many documents or messages can bear it.
+# A longer name is cut, because many documents and messages can repeat it.
 MAX_NAME_CHARS = 200
 
 _BACKTICKS = re.compile("`{3,}")
@@ -48,8 +48,8 @@ class InvalidItemError(InvalidInputError):
 class ImportedFile:
     """A file of conversations. Each call of `open` returns the file at its beginning.
 
-    `images` are the images in the same zip file, by the id that the file uses. `related` are its
-    documents about users, memories and projects.
+    `images` are the images and documents in the same zip file, by the ids that messages use.
+    `related` are its documents about users, memories and projects.
     """
 
     name: str
@@ -148,7 +148,8 @@ class ImportedSession:
 
 @dataclass
 class ImportResult:
-    """The numbers of sessions, of added and of skipped messages, and the errors of other items.
+    """The numbers of sessions, of added messages, and of messages that were there already
+    (`skipped`), and the errors of what was not imported.
 
     `document_bytes` is the size of documents in a zip file whose text became a part of messages.
     """

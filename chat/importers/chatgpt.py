@@ -54,8 +54,8 @@ TEXT_FILES = (
     *(".txt", ".md", ".csv", ".tsv", ".json", ".log", ".yaml", ".yml", ".xml", ".html", ".css"),
     *(".js", ".ts", ".py", ".java", ".c", ".cpp", ".go", ".rs", ".sh", ".sql"),
 )
-# The maximum sizes of the documents of a conversation together, and of those of all conversations,
-# because each message can name the same document.
+# The maximum sizes of all documents of one conversation, and of all conversations: many messages
+# can name the same document.
 MAX_DOCUMENTS_BYTES, MAX_ALL_DOCUMENTS_BYTES = 2 * 2**20, 2**30
 
 

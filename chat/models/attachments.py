@@ -11,7 +11,9 @@ from projects.models.keys import optional_parent_key, optional_user_key, parent_
 
 
 def stored_at(attachment: "Attachment", name: str) -> str:
-    """Return a path of the project and the id. The name of the uploaded file is never used."""
+    """Return a path that consists of the ids of project and file. The name of the uploaded file is
+    never used.
+    """
     return f"attachments/{attachment.project_id}/{attachment.pk}"
 
 
@@ -47,10 +49,10 @@ class Attachment(IdModel, ProjectScopedModel):
 
 
 class FileRemoval(IdModel):
-    """A file to delete, because no row refers to it any more. This row is deleted after the file.
+    """A file to delete, unless a row refers to it. This row is deleted after the file.
 
-    It is inserted in the transaction that deletes the last row that refers to the file. The project
-    is stored as a plain id, because deleted projects leave files too.
+    It is inserted in the transaction that deletes a row with the file, or after a rollback. The
+    project is stored as a plain id, because deleted projects leave files too.
     """
 
     project_id = models.UUIDField(_("project ID"))

@@ -16,7 +16,9 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 
 
 class ProviderKind(models.TextChoices):
-    """The kind of a provider. The values are pydantic-ai's prefixes of model names."""
+    """The kind of a provider. The values are pydantic-ai's prefixes of model names, except
+    `compatible`.
+    """
 
     OPENAI = "openai-chat", "OpenAI"
     ANTHROPIC = "anthropic", "Anthropic"
@@ -29,7 +31,7 @@ class ProviderKind(models.TextChoices):
 
 
 def validate_provider_name(name: str) -> None:
-    """Raise ValidationError if the name is long, malformed or that of a built-in provider."""
+    """Raise ValidationError if the name is too long, malformed or reserved."""
     if not _NAME.fullmatch(name):
         raise ValidationError(_("Use lower-case letters, digits and hyphens."))
     if name in {*ProviderKind.values, "openai", "ollama", "demo", "extractive"}:
@@ -76,7 +78,9 @@ class ModelProvider(IdModel):
 
     @cached_property
     def key(self) -> str | None:
-        """The key; None if the server's secret key has changed since the key was saved."""
+        """The key; None without a key, or if the server's secret key has changed since it was
+        saved.
+        """
         try:
             return cipher(PURPOSE).decrypt(self.encrypted_key.encode()).decode()
         except InvalidToken:

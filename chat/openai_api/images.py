@@ -44,7 +44,7 @@ class ImageLoader:
     def _read(self, url: str) -> bytes:
         if match := _DATA_URL.match(url):
             return _decode_data_url(url[match.end() :], (match[2] or "").lower())
-        # The host can take seconds. Other requests must not wait for the same time.
+        # The host can take seconds. Other requests must not wait for this one.
         admission.release()
         release_connections()
         start = time.monotonic()

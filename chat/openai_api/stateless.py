@@ -1,4 +1,4 @@
-"""Answers requests without storing anything. Neither rows nor logs contain text of the request."""
+"""Answers requests without storing messages. Neither rows nor logs contain text of the request."""
 
 import asyncio
 import logging

@@ -96,7 +96,7 @@ def _get_writable_project(request, name: str) -> Project:
 
 
 class ChatCompletionView(OpenAIView):
-    """Replies with the project's memory, in a stored session or without storing anything."""
+    """Replies with the project's memory, in a stored session or without storing messages."""
 
     rate = "replies"
 

@@ -18,7 +18,7 @@ from chat.models import FINAL, Attachment, Message, Reaction, Role, Session
 from chat.prompt.types import PromptImage, PromptMessage, ToolCall, load_tool_calls
 from projects.core.database import PreparedQuery
 
-# The maximum number of images. Anthropic accepts more, but then none wider or higher than 2,000 px.
+# The maximum number of images. With more, Anthropic rejects images wider or higher than 2,000 px.
 # https://docs.claude.com/en/docs/build-with-claude/vision
 MAX_IMAGES = 20
 

@@ -105,7 +105,7 @@ class ModelTool:
 
 
 def arguments_model(handler: Callable[..., Any]) -> type[BaseModel]:
-    """Return a model of the function's parameters, except the first."""
+    """Return a Pydantic class for the function's parameters, except the first."""
     _context, *parameters = inspect.signature(handler).parameters.values()
     fields: dict[str, Any] = {
         parameter.name: (

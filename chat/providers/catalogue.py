@@ -4,6 +4,7 @@ They are read from the model lists that providers have sent (`chat.providers.dis
 stored in the database. This module does not call providers. `settings.PROJECT_MODELS` names it.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ SUGGESTED_MODELS = {
     "groq": "llama-3.3-70b-versatile",
     "openrouter": "openai/gpt-5-mini",
 }
+
+# The end of a listed name that may be left out: a date, a number of the provider, or "latest".
+_VERSION = r"-(?:\d{4}-\d\d-\d\d|\d{3,8}|latest)|:latest"
 
 Choices = list[tuple[str, Any]]
 
@@ -98,7 +102,7 @@ def is_usable(row: ModelProvider) -> bool:
 
 
 def models_for(project: Project) -> dict[str, KnownModel]:
-    """Return the known models that `project` may use, and the models that it uses now."""
+    """Return the known models that `project` may use, and its chat model if it may use it."""
     known = known_models()
     used = {name: known.get(name, KnownModel(name)) for name in [project.chat_model_name] if name}
     return {name: it for name, it in (used | known).items() if project.allows_model(name)}
@@ -127,23 +131,24 @@ def select_choices(
 
 
 def grouped(models: Iterable[KnownModel]) -> Choices:
-    """Return the choices of `models`, with a group for each provider."""
+    """Return the choices of `models`, grouped by provider after the demo model."""
     groups: dict[str, Choices] = {}
     for model in models:
         label = " · ".join(filter(None, [model.name, model.details]))
         groups.setdefault(model.provider, []).append((model.name, label))
     return [
-        *((choice) for name in groups if name == DEMO for choice in groups[name]),
+        *(choice for name in groups if name == DEMO for choice in groups[name]),
         *((name, choices) for name, choices in groups.items() if name != DEMO),
     ]
 
 
 def check_model(project: Project, name: str, field: str = "") -> None:
-    """Raise `ModelNameError` if `name` is unknown or not permitted. An empty name is accepted.
+    """Raise `ModelNameError` if `name` is unknown or not permitted. An empty name and `extractive`
+    are accepted.
 
     A name is unknown if its provider has sent a list that does not contain it. Any name of a
-    provider without a list is accepted, and so is a listed name without its date, such as
-    claude-haiku-4-5.
+    provider without a list is accepted, and so is a listed name without its version, such as
+    claude-haiku-4-5 or llama3.2.
     """
     if name in ("", EXTRACTIVE):
         return
@@ -165,7 +170,8 @@ def check_model(project: Project, name: str, field: str = "") -> None:
             )
         return
     names = {item["name"] for item in row.catalogue}
-    if names and model not in names and not any(it.startswith(f"{model}-") for it in names):
+    dated = re.compile(f"{re.escape(model)}(?:{_VERSION})")
+    if names and model not in names and not any(map(dated.fullmatch, names)):
         raise ModelNameError(
             _("“%(provider)s” lists no model “%(name)s”. Choose one of its list.")
             % {"provider": prefix, "name": model},

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.facts.permissions import facts_for
+from memory.facts.permissions import facts_for, may_decide
 from memory.layers.injection_detection import reads_like_instructions
 from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
 from memory.models.activity import record_activity
@@ -86,7 +86,7 @@ class Statement:
 def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     """Record a statement that `member` enters by hand; return the fact and whether it is new.
 
-    A statement that reads like instructions to a model waits for review by an owner. If the project
+    A statement that reads like instructions to a model waits for review. If the project
     reviews new memories, a statement about the project waits too, unless `member` is an owner.
     Raises InvalidInputError like `Statement.checked`, if the same fact is known with a different
     end, and if the same fact was hidden by an owner.
@@ -120,7 +120,7 @@ def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
     """
     if statement.valid_until not in (None, fact.valid_until):
         raise InvalidInputError(_("This fact already exists. To change its end, open the fact."))
-    decides = member.role == MemberRole.OWNER or fact.user_id == member.user_id
+    decides = may_decide(member, fact)
     if fact.state == FactStatus.HIDDEN and not decides:
         raise InvalidInputError(_("This fact already exists, but it is hidden."))
     if fact.state != FactStatus.LIVE and decides and not reads_as_instruction(statement):

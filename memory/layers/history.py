@@ -18,7 +18,7 @@ from projects.models import Project
 # Reasons why the reconstructed bank does not contain an entry that was in the bank.
 FORGOTTEN = _("forgotten")
 TAKEN_OUT = _("removed")
-# The states in which a digest is in the bank instead of its children.
+# The states of a digest whose children are not in the bank.
 _REPLACES_CHILDREN = (EntryStatus.LIVE, EntryStatus.FADED, EntryStatus.ABSORBED, EntryStatus.STALE)
 
 
@@ -34,7 +34,7 @@ class StateColumns(Protocol):
 @dataclass(frozen=True)
 class PastEntry:
     """An entry at a past moment. `summary` is None and `lines` are empty if the text of that time
-    has been deleted or withheld since.
+    may no longer be shown.
     """
 
     entry: Entry
@@ -51,8 +51,9 @@ class PastEntry:
 def bank_as_of(project: Project, moment: datetime) -> bank.Bank:
     """Return the bank as it was at `moment`, with today's labels and budget.
 
-    Texts and marks of ended facts are those of that moment. Entries that were forgotten, hidden or
-    sent to review since are listed as left out. No later text replaces them.
+    Texts and marks of ended facts are those of that moment. Entries that were hidden, sent to
+    review or partly forgotten since are listed as left out; deleted entries are missing. No later
+    text replaces them.
     """
     items, missing = [], []
     ended = ended_facts(project, moment)
@@ -79,15 +80,15 @@ def entry_as_of(entry: Entry, moment: datetime) -> PastEntry | None:
 def bank_candidates(project: Project, moment: datetime) -> Mapping[UUID, PastEntry]:
     """Return the entries that may have been in the bank at `moment`.
 
-    This is `EntryQuerySet.bank_candidates` for the past. An entry of a private session has no
-    earlier text, because the session may have been shared at that time.
+    This is `EntryQuerySet.bank_candidates` for the past. Earlier texts of private sessions are left
+    out: if they are from a time when the session was shared, its creator has not approved them.
     """
     states = _states(project, moment)
 
     def is_candidate(state: EntryState) -> bool:
         return may_be_in_bank(state, states.get(state.parent_id) if state.parent_id else None)
 
-    # Before the entries are read: after years, most were absorbed.
+    # Selected before the entries are read, because after years most are absorbed.
     past = _read(project, {pk: state for pk, state in states.items() if is_candidate(state)})
     return {
         pk: PastEntry(row.entry, row.state)
@@ -112,7 +113,7 @@ def _states(
 ) -> dict[UUID, EntryState]:
     """Return the state at `moment` of each entry that existed, or only of `entry`.
 
-    The states of entries that were deleted since do not replace the entries below them.
+    Entries that were deleted since are left out, so that the entries below them are candidates.
     """
     rows = EntryState.objects.filter(project=project, entry__project=project, since__lte=moment)
     if entry is not None:

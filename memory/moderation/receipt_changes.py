@@ -90,7 +90,7 @@ def _change_fact(member: Membership, fact: Fact, change: ReceiptChange) -> str:
     new = Statement(*parts, valid_from=timezone.now(), user_id=fact.user_id)
     added, _is_new = facts.create_fact(member, new)
     if added.state == FactStatus.PROPOSED:
-        return _("Fact added. An owner has to approve it.")
+        return _("The fact waits for review.")
     return _("The new fact replaces this one.")
 
 

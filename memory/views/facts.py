@@ -54,8 +54,8 @@ def fact_list(request: HttpRequest, member: Membership) -> HttpResponse:
     """Show the facts that are valid today or on another day, or facts that wait for review or are
     hidden.
 
-    `add` opens the form for a new fact, with values from the query string. `timeline` draws all
-    facts over time.
+    `add` opens the form for a new fact, with values from the query string. `timeline` draws the
+    newest facts over time.
     """
     if "timeline" in request.GET:
         rows = permissions.facts_for(member).with_validity().newest_first()[:MAX_DRAWN]
@@ -82,7 +82,7 @@ def fact_create(request: HttpRequest, member: Membership) -> HttpResponse:
             form.add_error(None, str(error))
         else:
             if fact.state == FactStatus.PROPOSED:
-                messages.warning(request, _("Fact added. An owner has to approve it."))
+                messages.warning(request, _("The fact waits for review."))
             elif is_new:
                 messages.success(request, _("Fact added."))
             else:

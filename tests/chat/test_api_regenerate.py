@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.conversations.edits import delete
+from chat.conversations.edits import delete, hide
 from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message, Session, Status, Visibility
 
@@ -65,6 +65,17 @@ def test_a_deleted_message_is_not_answered_again(
     project.save()
     assert api(owner).post(url(stored_reply)).status_code == 201
     assert "[deleted 20" in str(scripted.requests[-1]["messages"])
+
+
+def test_a_hidden_message_is_not_answered_again(
+    api, owner, project, question, stored_reply, scripted
+):
+    """Even where prompts contain deleted messages, they do not contain hidden ones."""
+    project.keep_deleted = True
+    project.save()
+    hide(question)
+    assert api(owner).post(url(stored_reply)).status_code == 409
+    assert scripted.requests == []
 
 
 def test_a_failed_reply_can_be_tried_again(api, owner, question, scripted):

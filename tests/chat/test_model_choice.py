@@ -93,15 +93,23 @@ def test_one_answer_has_another_model_and_the_history_shows_both(client, session
 
 def test_unknown_models_are_refused(client, session, project):
     ModelProvider.objects.create(
-        name="lab", kind="compatible", encrypted_key="x", catalogue=[{"name": "big-2026"}]
+        name="lab",
+        kind="compatible",
+        encrypted_key="x",
+        catalogue=[{"name": "big-5-20260101"}, {"name": "small:latest"}],
     )
-    for name, reason in (("nobody:x", "no provider"), ("lab:small", "no model")):
+    for name, reason in (
+        ("nobody:x", "no provider"),
+        ("lab:tiny", "no model"),
+        ("lab:big", "no model"),
+    ):
         assert reason in change(client, session, chat_model=name).json()["chat_model"][0]
         for field in ("chat_model", "system_model", "fallback_model"):
             answer = client.patch(f"/api/v1/projects/{project.slug}/", {field: name}, "json")
             assert (answer.status_code, [*answer.json()]) == (400, [field])
-    # A name without its date, as some providers accept.
-    assert change(client, session, chat_model="lab:big").status_code == 200
+    # Names without their version, as providers accept.
+    for name in ("lab:big-5", "lab:small"):
+        assert change(client, session, chat_model=name).status_code == 200
 
 
 def test_models_that_administrators_do_not_allow_are_refused(

@@ -12,8 +12,9 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Call, CallKind, ModelPrice, Session
 from chat.providers import prices
 from chat.providers.base import MAX_CALL_TOKENS
-from chat.providers.booking import Payer
+from chat.providers.booking import Payer, embeddings_of
 from memory.recall import indexing
+from memory.recall.embedders.base import EmbedderError
 from memory.recall.embedders.remote import RemoteEmbedder
 from memory.recall.reindexing import replace_vectors
 from projects.models import Project, Token
@@ -130,3 +131,9 @@ def test_an_absurd_number_of_tokens_does_not_stop_a_search(
     monkeypatch.setattr(RemoteEmbedder, "_request", lambda *request: result)
     api(owner).get("/api/v1/projects/billing/recall/", {"q": "When is the cutover?"})
     assert Call.objects.get().input_tokens == MAX_CALL_TOKENS
+
+
+def test_a_model_without_a_provider_does_not_look_like_a_killed_process(project, owner):
+    with pytest.raises(EmbedderError, match="cannot be used"), embeddings_of(project.pk):
+        RemoteEmbedder("nobody:model", DIMENSIONS).embed_query("When?")
+    assert Call.objects.get().outcome == "The embedder “nobody:model” cannot be used."

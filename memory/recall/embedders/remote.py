@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 96
 # Seconds between attempts to embed documents. Queries are not retried: recall can search by words.
 RETRY_WAITS_S = (1.0, 4.0, 15.0)
-# The codes of errors that smaller batches or shorter texts may not have.
+# The codes of errors that smaller batches or shorter texts may avoid.
 SIZE_CODES = ("request_refused", "context_length_exceeded")
-# A text that is too long for the model is not cut to fewer characters.
+# A text of at most this length is not cut further, even if it is too long for the model.
 MIN_CUT_CHARS = 200
 # Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}
@@ -136,8 +136,6 @@ class RemoteEmbedder:
                 is_too_long = error.code == "context_length_exceeded"
                 raise RejectedTextsError(str(error), is_too_long) from error
             raise EmbedderError(error.message) from error
-        except (ImportError, ValueError) as error:
-            raise EmbedderError(f"The embedder “{self.model}” cannot be used.") from error
         rows = np.asarray(result.embeddings, np.float32)
         if rows.shape != (len(texts), self.dimensions):
             shape = "×".join(map(str, rows.shape))
@@ -150,7 +148,7 @@ class RemoteEmbedder:
         return normalise(rows)
 
     def _request(self, texts: Sequence[str], input_type: EmbedInputType) -> EmbeddingResult:
-        """Call the model. Raises ProviderError; ImportError or ValueError for an unknown name."""
+        """Call the model. Raises ProviderError, also if no provider has the name."""
 
         async def embed() -> EmbeddingResult:
             # A separate client, because this event loop ends after the request.
@@ -168,7 +166,7 @@ class RemoteEmbedder:
                         if not _rejects_dimensions(error):
                             raise
                 result = await Client(model).embed(list(texts), input_type=input_type)
-                # Only now: an error that quotes a text may contain the word.
+                # Not before this success: the error may only have quoted the word from a text.
                 self._sends_dimensions = False
                 return result
 
@@ -179,11 +177,13 @@ class RemoteEmbedder:
             raise ProviderError(reason, status=504, code="timeout") from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
+        except (ImportError, ValueError) as error:
+            raise ProviderError(f"The embedder “{self.model}” cannot be used.") from error
 
 
 def _rejects_dimensions(error: exceptions.ModelHTTPError) -> bool:
-    """Return whether a server rejected the parameter `dimensions`, as vLLM does for models with a
-    fixed number, even if it is the same.
+    """Return whether a server rejected the parameter `dimensions`. For models with a fixed number,
+    vLLM rejects even this number.
     """
     text = str(error.body)[:MAX_BODY_CHARS].lower()
     return error.status_code in (400, 422) and ("dimension" in text or "matryoshka" in text)

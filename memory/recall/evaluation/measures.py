@@ -1,9 +1,8 @@
 """Metrics of recall. Labelled conversations are imported, indexed and searched like other chats.
 
 - R@k: the mean share of a question's evidence that is in the k best messages.
-- A@b: the share of questions whose evidence is completely in the excerpts that are packed into b
-  tokens, each with date and speaker as in prompts. A long message counts as found if any part of it
-  is packed.
+- A@b: the share of questions whose evidence is completely in the excerpts that fit into b tokens,
+  with date and speaker as in prompts. A long message counts as found if any part of it is packed.
 - S@b: the same for sessions, in sets that name the sessions to find.
 """
 
@@ -76,7 +75,9 @@ class SetFigures:
         self.values[figure].append((conversation, value))
 
     def summary(self) -> dict[str, object]:
-        """Return the means, also by kind of question, and the lowest and highest conversation."""
+        """Return the means, A also by kind of question, and the lowest and highest mean of a
+        conversation.
+        """
         means: dict[str, object] = {"questions": self.questions}
         spread = {}
         for figure, values in self.values.items():

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from chat.attachments import copy_attachments
 from chat.conversations.branches import latest_leaf, path_difference, path_to
 from chat.conversations.messages import NewBranch, begin_reply, draft, post_messages
-from chat.conversations.titles import renew_title
+from chat.conversations.titles import reset_title
 from chat.models import Message, MessageRevision, Reaction, Role, Session
 from chat.models.messages import MAX_REACTIONS, is_emoji
 from chat.signals import message_changed, message_edited, messages_deleted
@@ -136,7 +136,7 @@ def _save_deletion(
     message.deleted_at, message.hidden_at = deleted_at, hidden_at
     message.version += 1
     message.save(update_fields=["deleted_at", "hidden_at", "version"])
-    renew_title(session, [message])
+    reset_title(session, [message])
     message_changed.send(sender=Message, session=session, messages=[message])
     if deleted_at is None:
         message_edited.send(sender=Message, session=session, message=message)
@@ -182,7 +182,7 @@ def clear(session: Session) -> int:
             message.deleted_at, message.version = now, message.version + 1
         Message.objects.bulk_update(messages, ["deleted_at", "version"], batch_size=500)
         locked.head, locked.cleared_through = None, locked.last_seq
-        renew_title(locked, messages)
+        reset_title(locked, messages)
         message_changed.send(sender=Message, session=locked, messages=messages)
         messages_deleted.send(sender=Message, session=locked, messages=messages)
     return len(messages)

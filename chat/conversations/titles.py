@@ -72,7 +72,7 @@ def title_from_messages(session: Session) -> str:
     return title_from(messages.order_by("seq").values_list("text", flat=True).first() or "")
 
 
-def renew_title(session: Session, changed: Iterable[Message]) -> None:
+def reset_title(session: Session, changed: Iterable[Message]) -> None:
     """Reset the title if it may be made from one of the messages `changed`, which were deleted or
     shown again. The caller saves it.
 

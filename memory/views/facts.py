@@ -133,10 +133,16 @@ def _list_page(
 
 
 def _states(member: Membership) -> list[tuple[str, str, int]]:
-    """Return the states that occur, and always LIVE, with the number of facts in each."""
-    rows = permissions.facts_for(member).current()
-    states = count_choices(rows, "state", FactStatus.choices)
-    return [row for row in states if row[0] == FactStatus.LIVE or row[2]]
+    """Return the states that occur, and always LIVE, with the number of facts in each. Of the live
+    facts, those that are valid now count.
+    """
+    facts = permissions.facts_for(member)
+    valid = facts.with_validity().valid_at(timezone.now())
+    return [
+        (value, label, valid.count() if value == FactStatus.LIVE else count)
+        for value, label, count in count_choices(facts.current(), "state", FactStatus.choices)
+        if value == FactStatus.LIVE or count
+    ]
 
 
 def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> list[FactRow]:

@@ -1,6 +1,7 @@
 """Facts on pages: read, given, changed, decided on and forgotten."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -75,6 +76,7 @@ def test_the_facts_of_today_and_of_a_past_day_are_listed(give, see, viewer):
     give("the platform team"), give("the payments team", MAY)
     today = see(viewer)
     assert "the payments team" in today and "the platform team" not in today
+    assert re.search(r"Active\s*<[^>]+>\s*1\b", today)
     then = see(viewer, f"{URL}?valid_at=2026-04-01")
     assert "the platform team" in then and "the payments team" not in then
     both = see(viewer, f"{URL}?ended=on")
@@ -232,9 +234,9 @@ def test_the_page_takes_the_same_queries_for_many(give, client, viewer, django_a
     client.force_login(viewer)
     give("the platform team")
     client.get(URL)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         client.get(URL)
     for number in range(20):
         give("the platform team", subject=f"Service {number}")
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         client.get(URL)

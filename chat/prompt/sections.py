@@ -37,6 +37,7 @@ DEFAULT_PERSONA = (
     "You are the assistant of the project “{project}”. Be helpful, accurate and brief. "
     "If you do not know something, say so."
 )
+DELETED = "The message was deleted before the model answered it."
 TOO_LONG = "The question and the answers of tools have {} tokens, and the limit here is {}."
 # The maximum number of member names that the instructions can list.
 MAX_MEMBERS = 50
@@ -132,11 +133,13 @@ def message(turn: Turn) -> PromptSection | None:
     follow it.
 
     A single message that is longer than the budget is cut at its end. If there are tool results,
-    ProviderError is raised instead.
+    ProviderError is raised instead, and also if the message has been deleted.
     """
     if turn.reply_to is None:
         return None
     current = turn.path[_exchange_start(turn) :]
+    if not _is_visible(turn, current[-1]):
+        raise providers.ProviderError(DELETED, status=409, code="message_deleted")
     sources = [
         message for message in current if message is current[-1] or _is_in_prompt(turn, message)
     ]
@@ -214,10 +217,15 @@ def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
 
 def _is_in_prompt(turn: Turn, message: HistoryMessage | Message) -> bool:
     has_content = message.text or message.calls or message.tool_call_id or message.pk in turn.images
-    is_deleted = message.deleted_at is not None
-    is_visible = not is_deleted or (turn.project.keep_deleted and message.hidden_at is None)
     promptable = is_promptable(message.role, message.tool_call_id)
-    return bool(message.is_final and has_content and is_visible and promptable)
+    return bool(message.is_final and has_content and _is_visible(turn, message) and promptable)
+
+
+def _is_visible(turn: Turn, message: HistoryMessage | Message) -> bool:
+    """Return False for a deleted message, unless prompts of the project contain such messages."""
+    if message.deleted_at is None:
+        return True
+    return turn.project.keep_deleted and message.hidden_at is None
 
 
 def _text(turn: Turn, message: HistoryMessage | Message, labels: set[str] | None) -> str:

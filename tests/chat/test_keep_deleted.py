@@ -3,10 +3,12 @@
 import re
 
 import pytest
+from asgiref.sync import async_to_sync
 
-from chat.conversations import edits
-from chat.conversations.messages import post_message
+from chat.conversations import edits, generation
+from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message
+from chat.prompt import sections
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,6 +72,22 @@ def test_every_member_reads_that_it_is_so(client, viewer, project):
     project.save()
     client.force_login(viewer)
     assert "visible to the assistant" in client.get(SETTINGS).content.decode()
+
+
+def test_a_message_deleted_while_its_reply_waits_is_not_sent(session, editor, scripted):
+    waiting = post_message(session, "My password is tulip.", author=editor)
+    reply = begin_reply(waiting)
+    edits.delete(waiting)
+    queued = Message.objects.select_related("session__project").get(pk=reply.pk)
+
+    async def generate() -> None:
+        async for _ in generation.stream_reply(queued):
+            pass
+
+    async_to_sync(generate)()
+    reply.refresh_from_db()
+    assert (reply.status, reply.error) == ("failed", sections.DELETED)
+    assert scripted.requests == []
 
 
 def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(

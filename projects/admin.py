@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import UserAdmin
 from django.db import transaction
 from django.db.models import ForeignKey, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from projects import invitations
@@ -61,6 +61,17 @@ class BaseAdmin(admin.ModelAdmin):
                 target = field.target_field.name
                 keys |= {field.name, field.attname, f"{field.name}__{target}", f"{field.name}__pk"}
         return keys
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if (row := kwargs.get("obj")) is not None:
+            context |= self.row_context(request, row)
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def row_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return what the page of `row` needs in addition. It is called when the page is opened."""
+        return {}
 
 
 def filter_name(item: Any) -> str:

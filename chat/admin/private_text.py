@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
@@ -48,12 +48,9 @@ class PrivateTextAdmin(BaseAdmin):
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})
         return super().get_search_results(request, queryset, search_term)
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        if kwargs.get("obj") is not None:
-            self.record_access(request, kwargs["obj"])
-        return super().render_change_form(request, context, *args, **kwargs)
+    def row_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        self.record_access(request, row)
+        return super().row_context(request, row)
 
     def record_access(self, request: HttpRequest, row: Any) -> None:
         """Record that the user sees the text of `row`, if its session is private."""

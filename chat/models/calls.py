@@ -26,6 +26,13 @@ class CallKind(models.TextChoices):
 SUMMARY_KINDS = (CallKind.CONVERSATION, CallKind.MERGE, CallKind.DIGEST, CallKind.DIGEST_RETRY)
 
 
+def cost_field(label, help_text="") -> models.DecimalField:
+    """Return a field for an amount in US dollars; null if the price is not known."""
+    return models.DecimalField(
+        label, max_digits=12, decimal_places=6, null=True, blank=True, help_text=help_text
+    )
+
+
 class Call(IdModel, ProjectScopedModel):
     """One request to a model.
 
@@ -58,14 +65,7 @@ class Call(IdModel, ProjectScopedModel):
         help_text=_("Input tokens that the provider read from its cache."),
     )
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
-    cost = models.DecimalField(
-        _("cost"),
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        help_text=_("US dollars."),
-    )
+    cost = cost_field(_("cost"), help_text=_("US dollars."))
     outcome = models.CharField(
         _("outcome"),
         max_length=200,
@@ -73,9 +73,7 @@ class Call(IdModel, ProjectScopedModel):
         help_text=_("“answered”, or the reason of the failure."),
     )
     reserved_tokens = models.PositiveIntegerField(_("reserved tokens"), null=True, blank=True)
-    reserved_cost = models.DecimalField(
-        _("reserved cost"), max_digits=12, decimal_places=6, null=True, blank=True
-    )
+    reserved_cost = cost_field(_("reserved cost"))
     reserved_until = models.DateTimeField(_("reserved until"), null=True, blank=True)
 
     class Meta:

@@ -12,6 +12,7 @@ from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from chat.models.calls import cost_field
 from chat.models.sessions import Session
 from chat.prompt.types import Lookup, ToolCall, load_lookups, load_tool_calls
 from projects.models import IdModel, ProjectScopedModel
@@ -159,14 +160,7 @@ class Message(IdModel, ProjectScopedModel):
     model = models.CharField(_("model"), max_length=200, blank=True)
     input_tokens = models.PositiveIntegerField(_("input tokens"), null=True, blank=True)
     output_tokens = models.PositiveIntegerField(_("output tokens"), null=True, blank=True)
-    cost = models.DecimalField(
-        _("cost"),
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        help_text=_("US dollars."),
-    )
+    cost = cost_field(_("cost"), help_text=_("US dollars."))
     first_token_ms = models.PositiveIntegerField(_("first token (ms)"), null=True, blank=True)
     receipt = models.JSONField(
         _("receipt"),

@@ -92,14 +92,10 @@ class EntryAdmin(EntryActionsMixin, ActionAdmin):
         context |= comparison(entry_texts(entry), request.GET)
         return TemplateResponse(request, "admin/memory/entry/revisions.html", context)
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        entry = kwargs.get("obj")
-        if entry is not None:
-            acts = [act for act in self.acts_for(request) if not state_objection(act, entry)]
-            context["acts"] = [(act.value, f"{act.label}…") for act in acts]
-        return super().render_change_form(request, context, *args, **kwargs)
+    def row_context(self, request: HttpRequest, row: Entry) -> dict[str, Any]:
+        acts = [act for act in self.acts_for(request) if not state_objection(act, row)]
+        labels = [(act.value, f"{act.label}…") for act in acts]
+        return super().row_context(request, row) | {"acts": labels}
 
 
 @admin.register(EntryRevision)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
@@ -122,18 +122,14 @@ class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
             queryset = queryset.filter(user=None, is_private=False)
         return super().get_search_results(request, queryset, search_term)
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        fact, by = kwargs.get("obj"), request.user
-        if fact is not None:
-            # The page shows private text, so each reading is recorded.
-            private = PRIVATE_SOURCES.filter(fact=fact).values("session")
-            for session in Session.objects.filter(pk__in=private):
-                private_text_opened.send(sender=Session, session=session, by=by)
-            if fact.user_id is not None:
-                record_activity(fact.project_id, ActivityVerb.READ, by=by, fact_id=fact.pk, count=1)
-        return super().render_change_form(request, context, *args, **kwargs)
+    def row_context(self, request: HttpRequest, row: Fact) -> dict[str, Any]:
+        # The page shows private text, so each reading is recorded.
+        by, private = request.user, PRIVATE_SOURCES.filter(fact=row).values("session")
+        for session in Session.objects.filter(pk__in=private):
+            private_text_opened.send(sender=Session, session=session, by=by)
+        if row.user_id is not None:
+            record_activity(row.project_id, ActivityVerb.READ, by=by, fact_id=row.pk, count=1)
+        return super().row_context(request, row)
 
     def forget_scope(self, row: Fact) -> ForgetScope:
         return ForgetScope(fact=row.earlier_of_id or row.pk)

@@ -85,13 +85,9 @@ class ActionAdmin(ReadOnlyAdmin):
         self.message_user(request, text, messages.ERROR)
         return None
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        if kwargs.get("obj") is not None:
-            context.setdefault("acts", self.get_action_choices(request, []))
-            context["picked"] = ACTION_CHECKBOX_NAME
-        return super().render_change_form(request, context, *args, **kwargs)
+    def row_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        acts = {"acts": self.get_action_choices(request, []), "picked": ACTION_CHECKBOX_NAME}
+        return super().row_context(request, row) | acts
 
     def confirmation_page(
         self, request: HttpRequest, action: str, title: Any, rows: list[Any], **context: Any

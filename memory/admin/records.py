@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -45,14 +45,12 @@ class ActivityAdmin(ReadOnlyAdmin):
     search_fields = ("=entry_id", "=session_id", "=message_id", "project__slug", "by__username")
     change_form_template = "admin/memory/activity/change_form.html"
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        act = kwargs.get("obj")
-        if act is not None and act.verb == ActivityVerb.FORGOTTEN:
-            context["waiting"] = count_awaiting_rewrite(act)
-            context["files"] = file_removal.count_pending_removals(act.project_id, act.pk)
-        return super().render_change_form(request, context, *args, **kwargs)
+    def row_context(self, request: HttpRequest, row: Activity) -> dict[str, Any]:
+        context = super().row_context(request, row)
+        if row.verb == ActivityVerb.FORGOTTEN:
+            context["waiting"] = count_awaiting_rewrite(row)
+            context["files"] = file_removal.count_pending_removals(row.project_id, row.pk)
+        return context
 
 
 @admin.register(Tombstone)

@@ -12,12 +12,12 @@ from django.http import Http404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.models import Visibility
+from memory import permissions
 from memory.models import File, FilePassage, FileRevision, FileState, SourceType
 from memory.models.files import FileQuerySet
 from memory.recall import RecallResult
 from projects.core.errors import InvalidInputError, NotAllowedError
-from projects.models import MemberRole, Membership, Project
+from projects.models import Membership, Project
 
 MAX_PAGES = 100
 # The maximum number of passages of one response, about 500,000 characters. A page of a document has
@@ -78,8 +78,8 @@ def require_change(member: Membership, document: File) -> File:
 
 def may_change(member: Membership, document: File) -> bool:
     """Return whether the member may start reading the file again."""
-    own = document.added_by_id == member.user_id or _is_in_private_chat_of(member, document)
-    return member.role == MemberRole.OWNER or (member.may_write and own)
+    own = document.added_by_id == member.user_id
+    return (member.may_write and own) or permissions.may_forget(member, document.session)
 
 
 def may_forget(member: Membership, document: File) -> bool:
@@ -90,17 +90,7 @@ def may_forget(member: Membership, document: File) -> bool:
     versions: Iterable[FileRevision] = document.revisions.all()
     own = document.added_by_id == member.user_id
     own = own and all(version.added_by_id == member.user_id for version in versions)
-    own = own or _is_in_private_chat_of(member, document)
-    return member.role == MemberRole.OWNER or (member.may_write and own)
-
-
-def _is_in_private_chat_of(member: Membership, document: File) -> bool:
-    session = document.session
-    return (
-        session is not None
-        and session.visibility == Visibility.PRIVATE
-        and session.creator_id == member.user_id
-    )
+    return (member.may_write and own) or permissions.may_forget(member, document.session)
 
 
 def latest(document: File) -> FileRevision:

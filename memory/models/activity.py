@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from chat.models.calls import cost_field
 from memory.models.entries import Entry
 from projects.models import IdModel, ProjectScopedModel
 from projects.models.keys import optional_user_key, project_key
@@ -133,14 +134,7 @@ class Activity(IdModel, ProjectScopedModel):
     calls = models.PositiveIntegerField(_("model calls"), default=0)
     input_tokens = models.PositiveIntegerField(_("input tokens"), default=0)
     output_tokens = models.PositiveIntegerField(_("output tokens"), default=0)
-    cost = models.DecimalField(
-        _("cost"),
-        max_digits=12,
-        decimal_places=6,
-        null=True,
-        blank=True,
-        help_text=_("US dollars."),
-    )
+    cost = cost_field(_("cost"), help_text=_("US dollars."))
     duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
 
     objects = ActivityQuerySet.as_manager()

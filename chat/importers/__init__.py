@@ -30,15 +30,6 @@ from chat.signals import memories_imported
 from projects.core.text import storable
 from projects.models import Project
 
-__all__ = [
-    "FileResult",
-    "ImportRejectedError",
-    "check_file",
-    "import_file",
-    "source_key_for",
-    "storable",
-]
-
 # A transaction writes complete conversations, until it has about this many messages or characters.
 BATCH_MESSAGES = 1_000
 BATCH_CHARS = 8_000_000

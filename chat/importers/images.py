@@ -29,14 +29,6 @@ from chat.importers.base import (
 )
 from chat.models import Attachment, Message, Session
 
-__all__ = [
-    "MAX_IMAGES_PER_MESSAGE",
-    "MessageImages",
-    "ImageSpool",
-    "attach_images",
-    "image_from_zip",
-]
-
 MAX_BASE64_CHARS = images.MAX_IMAGE_BYTES * 4 // 3 + 4
 
 

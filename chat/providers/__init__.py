@@ -35,26 +35,6 @@ if TYPE_CHECKING:
     from chat.providers.booking import Booking, CallAccount
     from projects.models import Project
 
-__all__ = [
-    "Completion",
-    "Delta",
-    "Failed",
-    "Finished",
-    "ModelServer",
-    "OutputSchema",
-    "OutputSchemaRejectedError",
-    "Provider",
-    "ProviderError",
-    "ReplyOptions",
-    "Thought",
-    "accepts_own_tools",
-    "get_provider",
-    "require_allowed",
-    "supports_images",
-    "supports_output_schema",
-    "supports_tools",
-]
-
 # The base URL of each provider's API: Anthropic's Messages API, or OpenAI's chat completions.
 ADDRESSES = {
     "openai-chat": "https://api.openai.com/v1",

@@ -31,15 +31,6 @@ from memory.layers.entities.patterns import (
     without_year,
 )
 
-__all__ = [
-    "Entity",
-    "EntityKind",
-    "TextIndex",
-    "date_readings",
-    "find_all_entities",
-    "find_entities",
-]
-
 # The order matters: links contain dates, dates look like versions, many begin with a number.
 _PATTERNS: tuple[EntityPattern, ...] = (*ADDRESSES, *DATES, *CODES, *NUMBERS, CAPITALS)
 # A bullet or a number at the beginning of a line, but not the number of "3. März".

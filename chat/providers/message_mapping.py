@@ -71,8 +71,7 @@ class VerbatimToolCallPart(messages.ToolCallPart):
 
 def _to_model_message(message: PromptMessage, images: ImageData) -> messages.ModelMessage:
     if message.native is not None:
-        native: messages.ModelResponse = message.native
-        return native
+        return message.native
     if message.role == "assistant":
         text = [messages.TextPart(message.text)] if message.text or not message.calls else []
         calls = [VerbatimToolCallPart(it.name, it.arguments, it.id) for it in message.calls]

@@ -262,5 +262,4 @@ def query_state(
 def _rows(query: str, *params: object) -> list[tuple]:
     with server_cursor() as cursor:
         cursor.execute(query, params)
-        rows: list[tuple] = cursor.fetchall()
-        return rows
+        return cursor.fetchall()

@@ -129,8 +129,7 @@ def max_body_bytes(scope: Scope) -> int:
         )
         and UPLOAD_PATHS.fullmatch(scope["path"].removeprefix(scope.get("root_path", "")))
     )
-    limit: int = settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    return limit
+    return settings.MAX_FORM_BYTES if is_form else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 
 def _sign_in_error(scope: Scope) -> DomainError | None:

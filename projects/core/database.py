@@ -122,8 +122,7 @@ class PreparedQuery:
     def __call__(self, *params: object) -> list[tuple]:
         with server_cursor() as cursor:
             cursor.execute(*self.bind(*params))
-            rows: list[tuple] = cursor.fetchall()
-            return rows
+            return cursor.fetchall()
 
     def bind(self, *params: object) -> tuple[str, list[Any]]:
         """Return the SQL and its parameter values, for use inside another query."""

@@ -75,5 +75,4 @@ def delete_rows(rows: models.QuerySet) -> int:
 def _of_projects(
     model: Any, projects: Collection[UUID], lookup: str, ids: Collection[Any]
 ) -> models.QuerySet:
-    rows: models.QuerySet = model._base_manager.filter(**{lookup: ids}, project__in=projects)
-    return rows
+    return model._base_manager.filter(**{lookup: ids}, project__in=projects)

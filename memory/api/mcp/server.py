@@ -146,8 +146,7 @@ async def _send_error(send: Send, status: int, detail: str, headers: Headers | N
 
 def caller_of(context: Context) -> Caller:
     assert context.request is not None
-    caller: Caller = context.request.scope["strata.caller"]
-    return caller
+    return context.request.scope["strata.caller"]
 
 
 async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:

@@ -48,7 +48,7 @@ def main() -> None:
         enforced = confine(job["memory_bytes"], job["cpu_s"])
         file = io.BufferedReader(io.FileIO(0))
         if job["page"]:
-            result = _image(module, file, job)
+            result = module.render(file, job["page"], job["width"])
         else:
             result = _document(module.parse, file, job, enforced)
     except ParsingError as error:
@@ -70,11 +70,6 @@ def main() -> None:
 
 def _failure(code: str, exception: str = "") -> bytes:
     return json.dumps({"error": code, "exception": exception}).encode()
-
-
-def _image(module: Any, file: BinaryIO, job: dict[str, Any]) -> bytes:
-    image: bytes = module.render(file, job["page"], job["width"])
-    return image
 
 
 def _document(

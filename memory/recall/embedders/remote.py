@@ -45,8 +45,7 @@ def _new_provider(name: str, http: httpx2.AsyncClient) -> Provider[Any]:
     if not name.startswith("gateway/"):
         provider_class: Any = infer_provider_class(name)
         if "http_client" in signature(provider_class).parameters:
-            provider: Provider[Any] = provider_class(http_client=http)
-            return provider
+            return provider_class(http_client=http)
     return infer_provider(name)
 
 

@@ -29,14 +29,12 @@ class NewestFirstPagination(CursorPagination):
         value = request.query_params.get(self.page_size_query_param, "1")
         if not (value.isascii() and value.isdigit() and int(value[:9])):
             raise ValidationError({self.page_size_query_param: ["This must be from 1 to 200."]})
-        size: int = super().get_page_size(request)
-        return size
+        return super().get_page_size(request)
 
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
         orderings: dict[str, Position] = getattr(view, "orderings", {})
         if not orderings:
-            default: tuple[str, ...] = super().get_ordering(request, queryset, view)
-            return default
+            return super().get_ordering(request, queryset, view)
         ordering = request.query_params.get("ordering", next(iter(orderings)))
         if ordering not in orderings:
             raise ValidationError({"ordering": [f"One of {', '.join(orderings)}."]})

@@ -1,7 +1,6 @@
 """Protection of private sessions in the admin: lists hide text, and access is recorded."""
 
 from typing import Any
-from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 from projects.admin import BaseAdmin
+from projects.core.text import parse_uuid
 
 HIDDEN_TEXT = _("(private)")
 
@@ -43,7 +43,7 @@ class PrivateTextAdmin(BaseAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         # A search by words excludes private sessions: it could be used to guess their hidden text.
-        if search_term and not is_uuid(search_term):
+        if search_term and not parse_uuid(search_term.strip()):
             path = f"{self.session_path}__visibility".removeprefix("__")
             queryset = queryset.exclude(**{path: Visibility.PRIVATE})
         return super().get_search_results(request, queryset, search_term)
@@ -57,11 +57,3 @@ class PrivateTextAdmin(BaseAdmin):
         session = self.get_session(row)
         if is_private(session):
             private_text_opened.send(sender=Session, session=session, by=request.user)
-
-
-def is_uuid(text: str) -> bool:
-    try:
-        UUID(text.strip())
-    except ValueError:
-        return False
-    return True

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
@@ -38,7 +37,7 @@ from chat.importers.json_objects import (
 from chat.models import FINAL, ReasoningEffort, Role, SessionKind, SessionStatus, Status, Visibility
 from chat.prompt.types import load_lookups, load_tool_calls
 from projects.core.errors import InvalidInputError
-from projects.core.text import storable
+from projects.core.text import parse_uuid, storable
 from projects.models import validate_model_name
 
 # The largest value of an integer column.
@@ -137,7 +136,7 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
         list(messages.values()),
         is_tree=True,
         head=head if head in messages else None,
-        id=_id(key),
+        id=parse_uuid(key),
         kind=_one_of(SessionKind.values, session, "kind", SessionKind.CHAT),
         visibility=_one_of(Visibility.values, session, "visibility", Visibility.PRIVATE),
         status=_one_of(SessionStatus.values, session, "status", SessionStatus.ACTIVE),
@@ -268,10 +267,3 @@ def _one_of(
 ) -> str:
     value = get_text(fields, name)
     return value if value in values else otherwise
-
-
-def _id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

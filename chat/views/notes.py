@@ -1,7 +1,6 @@
 """The page of a project's notes."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
@@ -15,6 +14,7 @@ from chat.forms import NoteForm
 from chat.links import message_url
 from chat.models import Message, Visibility
 from projects.core.errors import InvalidInputError
+from projects.core.text import parse_uuid
 from projects.models import MemberRole, Membership
 from projects.permissions import WRITERS, membership, require_active
 
@@ -77,10 +77,9 @@ def _page_number(
     """Return the parameter `page`, or the page of the note `at`, even if it is deleted."""
     if "at" not in request.GET:
         return request.GET.get("page")
-    try:
-        pk = UUID(request.GET["at"])
-    except ValueError as error:
-        raise Http404 from error
+    pk = parse_uuid(request.GET["at"])
+    if pk is None:
+        raise Http404
     note = notes.notes_with_deleted(request.user, member.project).filter(pk=pk).first()
     return listed.filter(notes.newer_than(note)).count() // NOTES_PER_PAGE + 1 if note else None
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.private_text import HIDDEN_TEXT, is_uuid
+from chat.admin.private_text import HIDDEN_TEXT
 from chat.models import Session, Visibility
 from chat.signals import private_text_opened
 from memory import facts
@@ -20,6 +20,7 @@ from memory.forgetting.service import ForgetScope
 from memory.models import ActivityVerb, Fact, FactSource
 from memory.models.activity import record_activity
 from projects.admin import ReadOnlyAdmin, ReadOnlyMixin
+from projects.core.text import parse_uuid
 
 PRIVATE_SOURCES = FactSource.objects.filter(session__visibility=Visibility.PRIVATE)
 
@@ -118,7 +119,7 @@ class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         # A search must not reveal the text of hidden facts; they are found by id only.
-        if search_term and not is_uuid(search_term):
+        if search_term and not parse_uuid(search_term.strip()):
             queryset = queryset.filter(user=None, is_private=False)
         return super().get_search_results(request, queryset, search_term)
 

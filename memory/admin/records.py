@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from chat.admin.private_text import PrivateTextAdmin, is_uuid
+from chat.admin.private_text import PrivateTextAdmin
 from chat.attachments import file_removal
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import (
@@ -23,6 +23,7 @@ from memory.models import (
     Vector,
 )
 from projects.admin import ReadOnlyAdmin
+from projects.core.text import parse_uuid
 
 
 @admin.register(Activity)
@@ -101,7 +102,7 @@ class ChunkAdmin(PrivateTextAdmin, ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         # As in the lists of summaries and facts, a search must not reveal hidden text.
-        if search_term and not is_uuid(search_term):
+        if search_term and not parse_uuid(search_term.strip()):
             queryset = queryset.exclude(source_type__in=DERIVED_SOURCES)
         return super().get_search_results(request, queryset, search_term)
 

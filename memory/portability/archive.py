@@ -11,7 +11,7 @@ from django.db.models import ForeignKey
 from chat.importers.base import ImportRejectedError
 from chat.importers.zip_files import open_member
 from memory.portability.tables import FORMAT, MANIFEST, SETTINGS, TABLES, VERSION, ExportTable
-from projects.core.text import storable
+from projects.core.text import parse_uuid, storable
 from projects.models import MemberRole
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -108,11 +108,3 @@ def read_ids(archive: ZipFile, table: ExportTable) -> Iterator[UUID]:
         if pk is None:
             raise ImportRejectedError(f"{position}: the row has no id.")
         yield pk
-
-
-def parse_uuid(value: object) -> UUID | None:
-    """Return the UUID that `value` holds as text, else None."""
-    try:
-        return UUID(value) if isinstance(value, str) else None
-    except ValueError:
-        return None

@@ -33,10 +33,10 @@ from memory.models import (
     Tombstone,
     TombstoneKind,
 )
-from memory.portability.archive import MAX_NAME_CHARS, Row, parse_uuid, read_rows
+from memory.portability.archive import MAX_NAME_CHARS, Row, read_rows
 from memory.portability.tables import ExportTable, is_user
 from projects.core import token_counting
-from projects.core.text import storable
+from projects.core.text import parse_uuid, storable
 from projects.models import Project
 
 # A mask of the bits of a UUIDv7 that sort it by time: its first half. The second half is random

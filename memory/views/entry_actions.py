@@ -1,7 +1,6 @@
 """Actions on entries from pages. Each shows a preview before it is applied."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from memory.permissions import entries_for, is_private
 from memory.templatetags.layers import period_label
 from memory.views import project_page, render_page
 from memory.views.forms.entries import EntryActionForm
+from projects.core.text import parse_uuid
 from projects.models import Membership
 from projects.permissions import WRITERS
 
@@ -63,10 +63,8 @@ def entry_action(request: HttpRequest, member: Membership) -> HttpResponse:
 def _parse_selection(request: HttpRequest) -> tuple[str, list[UUID]]:
     """Return the action and the ids. Malformed ids are ignored."""
     name, _, only = request.POST.get("decision", "").partition(" ")
-    ids = []
-    for text in [only] if only else request.POST.getlist("entries"):
-        with suppress(ValueError):
-            ids.append(UUID(text))
+    texts = [only] if only else request.POST.getlist("entries")
+    ids = [pk for text in texts if (pk := parse_uuid(text))]
     return name or request.POST.get("action", ""), ids
 
 

@@ -1,6 +1,7 @@
-"""Makes text storable in PostgreSQL, and translates default names and stored reasons."""
+"""Makes text storable in PostgreSQL, parses ids, and translates default names and reasons."""
 
 import re
+from uuid import UUID
 
 from django.utils.translation import gettext, gettext_noop
 
@@ -19,6 +20,14 @@ UNSTORABLE = re.compile("\0|[\ud800-\udfff]")
 def storable(text: str) -> str:
     """Return `text` without NUL characters. Each unpaired surrogate is replaced by U+FFFD."""
     return UNSTORABLE.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text)
+
+
+def parse_uuid(value: object) -> UUID | None:
+    """Return the UUID that `value` holds as text, else None."""
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def translate_name(name: str) -> str:

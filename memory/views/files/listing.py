@@ -1,11 +1,10 @@
 """The list of a project's files, with a form to add files."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.core.paginator import Page, Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -22,6 +21,7 @@ from memory.views import project_page, render_page
 from memory.views.files import FileRow, search_files, search_query
 from memory.views.layers_chart import day_range, end_of_day
 from projects.core.errors import InvalidInputError
+from projects.core.text import parse_uuid
 from projects.models import Membership, delete_rows
 from projects.permissions import WRITERS
 
@@ -67,7 +67,7 @@ def _add(request: HttpRequest, member: Membership) -> HttpResponse:
     slug, pk = member.project.slug, request.POST.get("session", "")
     chat_session: Session | None = None
     if pk and pk != NEW_CHAT:
-        chat_session = session_for_writing(request.user, _uuid(pk), slug=slug)
+        chat_session = session_for_writing(request.user, parse_uuid(pk), slug=slug)
     elif pk and request.POST.get("for") == "chat" and request.FILES:
         chat_session = _begin_chat(request, member)
     session = chat_session if request.POST.get("for") == "chat" else None
@@ -103,10 +103,3 @@ def _begin_chat(request: HttpRequest, member: Membership) -> Session:
     options.apply_to(chat_session)
     chat_session.save()
     return chat_session
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise Http404 from error

@@ -105,14 +105,16 @@ def readable(document: File) -> FileRevision | None:
     return next((version for version in versions if version.state in states), None)
 
 
-def version_of(document: File, number: str) -> FileRevision | None:
-    """Return the version of this number, if any. Without a number, return the latest version with
-    text, or else the latest.
+def version_of(document: File, number: str) -> FileRevision:
+    """Return the version of this number. Without a number, return the latest version with text, or
+    else the latest. Raises Http404 if the file has no version of this number.
     """
-    versions: Iterable[FileRevision] = document.revisions.all()
-    if number:
-        return next((version for version in versions if str(version.number) == number), None)
-    return readable(document) or latest(document)
+    if not number:
+        return readable(document) or latest(document)
+    for version in document.revisions.all():
+        if str(version.number) == number:
+            return version
+    raise Http404
 
 
 def passages_of(project: Project, results: Iterable[RecallResult]) -> dict[UUID, FilePassage]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from memory.files.parsers.documents import Section
 from memory.recall.chunking import MAX_CHUNK_TOKENS
 from memory.recall.transcripts import begins_turn, find_speakers, split_turns
 from projects.core import token_counting
@@ -23,19 +23,6 @@ HEADING_SEPARATOR = " › "
 _PIECE_END = re.compile(r"\n+|(?<=[.!?…。！？])[ \t]+")
 
 
-class SectionText(Protocol):
-    """A part of a document: a page, a slide, a sheet, or the text below a heading."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def page(self) -> int | None: ...
-    @property
-    def headings(self) -> Sequence[str]: ...
-    @property
-    def text(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class PassageText:
     """A passage before it is stored. Its fields are named like the columns."""
@@ -47,7 +34,7 @@ class PassageText:
     text: str
 
 
-def split_sections(sections: Sequence[SectionText]) -> Iterator[PassageText]:
+def split_sections(sections: Sequence[Section]) -> Iterator[PassageText]:
     """Yield the passages of a document. Sections without text have none.
 
     In a transcript, each turn is at least one passage, and the last of its headings is the speaker.

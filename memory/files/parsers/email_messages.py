@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from email import message_from_binary_file, policy
 from email.message import EmailMessage, Message
+from itertools import islice
 from typing import BinaryIO, cast
 
 from memory.files.parsers import html
@@ -17,17 +18,9 @@ MAX_PARTS = 1_000
 def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
     """Return a section for the email, and a section for each email that is attached to it."""
     message = cast(EmailMessage, message_from_binary_file(file, policy=policy.default))
-    parts = list(_parts(message))
-    if len(parts) > MAX_PARTS:
+    if len(list(islice(message.walk(), MAX_PARTS + 1))) > MAX_PARTS:
         raise ParsingError("too_many_parts")
     return Parsed(list(_sections(message, ())), title=_header(message, "Subject"))
-
-
-def _parts(message: Message) -> Iterator[Message]:
-    for count, part in enumerate(message.walk()):
-        if count > MAX_PARTS:
-            return
-        yield part
 
 
 def _sections(message: EmailMessage, above: tuple[str, ...]) -> Iterator[Section]:

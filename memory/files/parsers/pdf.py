@@ -43,7 +43,7 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
         if total > bounds.max_text_chars:
             raise ParsingError("too_much_text")
         if text:
-            sections.append(Section(f"p. {number}", number, headings.get(number, ()), text))
+            sections.append(Section(f"p. {number}", number, headings[number], text))
         else:
             empty += 1
     if not sections:
@@ -135,13 +135,7 @@ def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:
         if index is not None:
             # If several bookmarks lead to a page, the first is used.
             starts.setdefault(index + 1, tuple(filter(None, path)))
-    return dict(_continued(starts, len(pdf)))
-
-
-def _continued(
-    starts: dict[int, tuple[str, ...]], pages: int
-) -> Iterator[tuple[int, tuple[str, ...]]]:
-    current: tuple[str, ...] = ()
-    for number in range(1, pages + 1):
-        current = starts.get(number, current)
-        yield number, current
+    headings: dict[int, tuple[str, ...]] = {0: ()}
+    for number in range(1, len(pdf) + 1):
+        headings[number] = starts.get(number, headings[number - 1])
+    return headings

@@ -29,8 +29,6 @@ def file_detail(request: HttpRequest, member: Membership, pk: UUID) -> HttpRespo
     """
     document = access.file_for_reading(member.user, member.project, pk)
     revision = access.version_of(document, request.GET.get("version", ""))
-    if revision is None:
-        raise Http404
     query = search_query(request)
     context: dict[str, Any] = {
         "row": FileRow.of(member, document, revision),
@@ -74,8 +72,6 @@ def file_download(request: HttpRequest, member: Membership, pk: UUID) -> HttpRes
     document = access.file_for_reading(member.user, member.project, pk)
     version = request.GET.get("version", "") or str(access.latest(document).number)
     revision = access.version_of(document, version)
-    if revision is None:
-        raise Http404
     return file_response(revision)
 
 
@@ -86,8 +82,6 @@ def file_page_image(
     """Return a page of a PDF as an image."""
     document = access.file_for_reading(member.user, member.project, pk)
     revision = access.version_of(document, request.GET.get("version", ""))
-    if revision is None:
-        raise Http404
     return page_response(request, revision, number)
 
 

@@ -2,20 +2,17 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.conversations import saved_prompts
 from chat.models import SavedPrompt
 from chat.models.saved_prompts import MAX_PROMPT_CHARS
+from projects.api.members import MembershipMixin
 from projects.core.api.json import validated
-from projects.models import MemberRole, Membership
-from projects.permissions import WRITERS, membership, require_active
 
 
 class SavedPromptSerializer(serializers.ModelSerializer):
@@ -57,48 +54,37 @@ class NewSavedPromptSerializer(serializers.Serializer):
         return attrs
 
 
-class SavedPromptBaseView(APIView):
-    def _member(self, request, slug: str) -> Membership:
-        is_write = request.method not in SAFE_METHODS
-        roles = WRITERS if is_write else MemberRole.values
-        member = membership(request.user, slug, roles, request.auth)
-        if is_write:
-            require_active(member.project)
-        return member
-
-    def _visible(self, member: Membership) -> QuerySet[SavedPrompt]:
-        return SavedPrompt.objects.visible_to(member)
-
-
-class SavedPromptListView(SavedPromptBaseView):
+class SavedPromptListView(MembershipMixin, APIView):
     """The prompts of the project and your own, by name."""
 
     @extend_schema(responses=SavedPromptSerializer(many=True))
     def get(self, request, slug: str) -> Response:
-        prompts = self._visible(self._member(request, slug))
+        prompts = SavedPrompt.objects.visible_to(self.membership)
         return Response(SavedPromptSerializer(prompts, many=True).data)
 
     @extend_schema(request=NewSavedPromptSerializer, responses={201: SavedPromptSerializer})
     def post(self, request, slug: str) -> Response:
         """Add a prompt, or replace the one of this name."""
-        member = self._member(request, slug)
         values = validated(NewSavedPromptSerializer, request.data)
         user = request.user if values["scope"] == "mine" else None
         prompt = saved_prompts.put(
-            member.project, user, values["name"], values["text"], request.user
+            self.membership.project, user, values["name"], values["text"], request.user
         )
         return Response(SavedPromptSerializer(prompt).data, status.HTTP_201_CREATED)
 
 
-class SavedPromptDetailView(SavedPromptBaseView):
+class SavedPromptDetailView(MembershipMixin, APIView):
+    def get_object(self) -> SavedPrompt:
+        prompts = SavedPrompt.objects.visible_to(self.membership)
+        return get_object_or_404(prompts, pk=self.kwargs["pk"])
+
     @extend_schema(responses=SavedPromptSerializer)
     def get(self, request, slug: str, pk) -> Response:
         """One prompt."""
-        prompt = get_object_or_404(self._visible(self._member(request, slug)), pk=pk)
-        return Response(SavedPromptSerializer(prompt).data)
+        return Response(SavedPromptSerializer(self.get_object()).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request, slug: str, pk) -> Response:
         """Delete the prompt."""
-        get_object_or_404(self._visible(self._member(request, slug)), pk=pk).delete()
+        self.get_object().delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

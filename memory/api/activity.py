@@ -8,8 +8,8 @@ from django_filters import rest_framework as filters
 from rest_framework import generics, serializers
 
 from chat.models import Session, Visibility
-from memory.api.base import MembershipMixin
 from memory.models import Activity, ActivityVerb
+from projects.api.members import MembershipMixin
 from projects.core.api.filters import MomentFilter
 from projects.models import MemberRole
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, time
 from django.utils.dateparse import parse_date, parse_datetime
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
-from projects.models import MemberRole, Membership, Project
-from projects.permissions import WRITERS, membership, require_active
+from memory.models import ModerationReason
+from projects.models import Project
 
 AS_OF = OpenApiParameter(
     "as_of",
@@ -19,21 +19,13 @@ AS_OF = OpenApiParameter(
 )
 
 
-class MembershipMixin:
-    """Sets `self.membership`. Members may read; editors and owners may write."""
-
-    membership: Membership
-
-    def initial(self, request, *args, **kwargs) -> None:
-        super().initial(request, *args, **kwargs)  # type: ignore[misc]
-        # A method without a handler answers 405 to every member.
-        is_write = request.method not in SAFE_METHODS and hasattr(self, request.method.lower())
-        roles = WRITERS if is_write else MemberRole.values
-        self.membership = membership(request.user, kwargs["slug"], roles, request.auth)
-        if is_write:
-            require_active(self.membership.project)
-        # Saves a query for the user.
-        self.membership.user = request.user
+def reason_of_change() -> serializers.ChoiceField:
+    return serializers.ChoiceField(
+        ModerationReason.choices,
+        write_only=True,
+        required=False,
+        help_text="The reason for the change, for the activity log.",
+    )
 
 
 def moment_parameter(request: Request, name: str, project: Project) -> datetime | None:

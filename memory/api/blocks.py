@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory import blocks
-from memory.api.base import MembershipMixin
 from memory.models import Block
 from memory.models.blocks import BLOCK_NAME, MAX_BLOCK_CHARS
+from projects.api.members import MembershipMixin
 from projects.core.api.etags import ETagMixin, if_match_version, is_any
 from projects.core.api.json import validated
 from projects.core.errors import StaleVersionError

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.models import Visibility
-from memory.api.base import AS_OF, MembershipMixin, moment_parameter
+from memory.api.base import AS_OF, moment_parameter, reason_of_change
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.forgetting.closure import find_deletions
 from memory.forgetting.service import ForgetScope
@@ -30,6 +30,7 @@ from memory.models import Entry, EntryStatus, ModerationReason, ReviewReason
 from memory.moderation import entry_operations
 from memory.moderation.entry_operations import MAX_SUMMARY_CHARS
 from memory.permissions import entries_for, may_decide, may_read_past
+from projects.api.members import MembershipMixin
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.filters import FlagFilter, MomentFilter
 from projects.models import Project
@@ -160,12 +161,7 @@ class EntrySerializer(serializers.ModelSerializer):
     waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
     losses = LossSerializer(many=True, read_only=True)
     lines = serializers.SerializerMethodField()
-    reason = serializers.ChoiceField(
-        ModerationReason.choices,
-        write_only=True,
-        required=False,
-        help_text="The reason for the change, for the activity log.",
-    )
+    reason = reason_of_change()
 
     class Meta:
         model = Entry

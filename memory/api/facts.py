@@ -22,7 +22,7 @@ from rest_framework.response import Response
 
 from chat.providers.booking import Payer
 from memory import facts
-from memory.api.base import MembershipMixin, moment_parameter
+from memory.api.base import moment_parameter, reason_of_change
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.facts import Statement, permissions
 from memory.forgetting.service import ForgetScope
@@ -30,6 +30,7 @@ from memory.models import Fact, FactStatus, ModerationReason, ReviewReason
 from memory.models.facts import MAX_OBJECT_CHARS, MAX_PREDICATE_CHARS, MAX_SUBJECT_CHARS
 from memory.recall import relevant_facts
 from projects.api.idempotency import idempotent
+from projects.api.members import MembershipMixin
 from projects.core.api.etags import ETagMixin, if_match_version
 from projects.core.api.filters import FlagFilter
 from projects.core.text import storable
@@ -94,12 +95,7 @@ class FactSerializer(serializers.ModelSerializer):
         FactStatus.choices, required=False, help_text="Owners can set `live` or `hidden`."
     )
     sources = serializers.SerializerMethodField()
-    reason = serializers.ChoiceField(
-        ModerationReason.choices,
-        write_only=True,
-        required=False,
-        help_text="The reason for the change, for the activity log.",
-    )
+    reason = reason_of_change()
 
     class Meta:
         model = Fact

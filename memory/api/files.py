@@ -13,16 +13,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.permissions import session_for_writing
-from memory.api.base import AS_OF, MembershipMixin, moment_parameter
+from memory.api.base import AS_OF, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.files import access, adding, processing
 from memory.files.responses import file_response
 from memory.forgetting.service import ForgetScope
 from memory.models import File, FileRevision, FileState
+from projects.api.members import MembershipMixin
 from projects.api.serializers import SingleFileField
 from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
-from projects.core.errors import InvalidInputError, NotFoundError
+from projects.core.errors import InvalidInputError
 
 PAGES = OpenApiParameter(
     "pages",
@@ -190,10 +191,7 @@ class FileMixin(MembershipMixin):
     def find_version(self, request, pk) -> FileRevision:
         """Return the version `?version=`, by default the latest version with text."""
         document, number = self.find_file(request, pk), request.query_params.get("version", "")
-        revision = access.version_of(document, number)
-        if revision is None:
-            raise NotFoundError
-        return revision
+        return access.version_of(document, number)
 
 
 class FileDetailView(FileMixin, APIView):

@@ -15,8 +15,25 @@ from projects.api.serializers import InvitedMemberSerializer, MemberSerializer
 from projects.core.api.etags import ETagMixin, check_if_match, is_conditional
 from projects.core.api.json import validated
 from projects.invitations import invite_user
-from projects.models import Membership
+from projects.models import MemberRole, Membership
 from projects.services import change_role, remove_member
+
+
+class MembershipMixin:
+    """Sets `self.membership`. Members may read; editors and owners may write."""
+
+    membership: Membership
+
+    def initial(self, request, *args, **kwargs) -> None:
+        super().initial(request, *args, **kwargs)  # type: ignore[misc]
+        # A method without a handler answers 405 to every member.
+        is_write = request.method not in SAFE_METHODS and hasattr(self, request.method.lower())
+        roles = permissions.WRITERS if is_write else MemberRole.values
+        self.membership = permissions.membership(request.user, kwargs["slug"], roles, request.auth)
+        if is_write:
+            permissions.require_active(self.membership.project)
+        # Saves a query for the user.
+        self.membership.user = request.user
 
 
 class MemberBaseView(generics.GenericAPIView):

@@ -151,7 +151,6 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*", "password2*"]
 # Entries store who wrote them: a username, the name of a model, or the program whose memory was
 # imported. These names have no colon, unlike other names of models.
 ACCOUNT_USERNAME_BLACKLIST = ["claude", "demo", "extractive"]
-ACCOUNT_EMAIL_VERIFICATION = "optional"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Strata] "
 ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_MAIL
 # Do not send mail to addresses without an account.

@@ -51,7 +51,6 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CONSUMER = "config.runtime.worker:PatientConsumer"
 CELERY_TASK_IGNORE_RESULT = True
 # Only JSON. With pickle, anybody who can write to the broker could run code in a worker.
-CELERY_TASK_SERIALIZER = CELERY_RESULT_SERIALIZER = CELERY_EVENT_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = CELERY_RESULT_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_DEFAULT_QUEUE = "memory"
 # The first matching pattern applies. Workers run a task from any queue, because another version of

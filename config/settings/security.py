@@ -142,9 +142,6 @@ OUTBOUND_ALLOW = _env.outbound_allow
 DEFAULT_EXCEPTION_REPORTER_FILTER = "config.http.error_pages.SecretSettingsFilter"
 # Not `no-referrer`: browsers would send “Origin: null” with forms, which the CSRF check rejects.
 SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
-SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = HTTPS
 if HTTPS:
     # Browsers accept cookies with these names only over TLS and from this host, so that other hosts

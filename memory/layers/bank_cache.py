@@ -95,7 +95,15 @@ def rendered_bank(project: Project, max_tokens: int | None = None) -> ProjectBan
     while True:
         fingerprint, (stored, text, tokens, version, included, left_out) = _read(project)
         if stored == fingerprint:
-            return _load(text, tokens, version, json.loads(included), json.loads(left_out))
+            return ProjectBank(
+                text=text,
+                tokens=tokens,
+                included=tuple(
+                    IncludedEntry(UUID(pk), *values) for pk, *values in json.loads(included)
+                ),
+                left_out=tuple((UUID(pk), reason) for pk, reason in json.loads(left_out)),
+                version=version,
+            )
         rendered = _render(project, bank_entries(project), project.bank_max_tokens)
         # Render again if something has changed since, such as an entry that was forgotten.
         if (bank := _store(project, fingerprint, rendered)) is not None:
@@ -189,14 +197,4 @@ def _store(project: Project, fingerprint: str, rendered: ProjectBank) -> Project
     row.included = [[str(entry.id), *astuple(entry)[1:]] for entry in rendered.included]
     row.left_out = [[str(pk), reason] for pk, reason in rendered.left_out]
     row.save()
-    return _load(row.text, row.tokens, row.version, row.included, row.left_out)
-
-
-def _load(text: str, tokens: int, version: int, included: list, left_out: list) -> ProjectBank:
-    return ProjectBank(
-        text=text,
-        tokens=tokens,
-        included=tuple(IncludedEntry(UUID(pk), *values) for pk, *values in included),
-        left_out=tuple((UUID(pk), reason) for pk, reason in left_out),
-        version=version,
-    )
+    return replace(rendered, version=row.version)

@@ -22,7 +22,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from projects.core.database import server_cursor
+from projects.core.database import fetch
 from projects.core.errors import LimitError
 from projects.core.http.client_ip import client_network
 from projects.models import Bucket, Token
@@ -131,9 +131,9 @@ def _count(limits: Mapping[str, tuple[int, int]]) -> RateLimitState:
     subjects = sorted(limits)
     costs = {subject: limits[subject][1] / limits[subject][0] for subject in subjects}
     spans = [float(limits[subject][1]) for subject in subjects]
-    with server_cursor() as cursor:
-        cursor.execute(_COUNT, [subjects, [costs[subject] for subject in subjects], spans])
-        rows = {subject: (wait, used) for subject, wait, used in cursor.fetchall()}
+    params = [subjects, [costs[subject] for subject in subjects], spans]
+    counted = fetch(_COUNT, params, prepared=True)
+    rows = {subject: (wait, used) for subject, wait, used in counted}
     waits = {subject: wait for subject, (wait, _used) in rows.items() if wait is not None}
     if not waits:
         # If a subject has no row, a concurrent request took the last place.

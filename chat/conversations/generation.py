@@ -27,7 +27,7 @@ from chat.providers.base import ReplyOptions
 from chat.providers.booking import CallAccount, Payer
 from chat.signals import message_changed, reply_stored, turn_finished
 from projects.core import token_counting
-from projects.core.database import PreparedObjects, in_thread, server_cursor
+from projects.core.database import PreparedObjects, fetch, in_thread
 from projects.core.text import storable
 from projects.models import Project
 
@@ -222,9 +222,8 @@ def finalise(
         if not swept.filter(version=reply.version).update(version=F("version") + 1, **final):
             return False
     session.touch(timezone.now())
-    with server_cursor() as cursor:
-        place = [session.version, session.last_activity_at, session.project_id, session.pk]
-        cursor.execute(_SAVE_CHANGE, place)
+    place = [session.version, session.last_activity_at, session.project_id, session.pk]
+    fetch(_SAVE_CHANGE, place, prepared=True)
     [fresh] = _stored_replies(session.project_id, reply.pk)
     for name in _stored_replies.names:
         setattr(reply, name, getattr(fresh, name))
@@ -297,8 +296,7 @@ def flush(texts: Iterable[tuple[UUID, UUID, str]]) -> None:
             "streaming": Status.STREAMING.value,
         }
         try:
-            with server_cursor() as cursor:
-                cursor.execute(FLUSH, params)
+            fetch(FLUSH, params, prepared=True)
         except Error:
             # The next flush or the end of the reply will write the text.
             log.warning("flush_failed project=%s", project)

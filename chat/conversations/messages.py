@@ -15,7 +15,7 @@ from chat.conversations.titles import title_from
 from chat.models import Message, Role, Session, Status
 from chat.signals import message_added, message_changed
 from projects.core import token_counting
-from projects.core.database import PreparedObjects, server_cursor
+from projects.core.database import PreparedObjects, fetch
 
 MAX_MESSAGE_CHARS = 500_000
 
@@ -127,8 +127,8 @@ def _insert(messages: Sequence[Message]) -> None:
         message._state.adding = False
         message._state.db = DEFAULT_DB_ALIAS
     columns = ", ".join(str(field.column) for field in fields)
-    with server_cursor() as cursor:
-        cursor.execute(f"INSERT INTO chat_message ({columns}) VALUES {', '.join(rows)}", values)
+    statement = f"INSERT INTO chat_message ({columns}) VALUES {', '.join(rows)}"
+    fetch(statement, values, prepared=True)
 
 
 # The columns of a session that new messages change.
@@ -176,8 +176,7 @@ def post_messages(
         _insert(written)
     locked.head_id = at.head if isinstance(at, PresetPlaces) else parent
     place = [getattr(locked, name) for name in _PLACE_COLUMNS]
-    with server_cursor() as cursor:
-        cursor.execute(_SAVE_PLACE, [*place, locked.project_id, locked.pk])
+    fetch(_SAVE_PLACE, [*place, locked.project_id, locked.pk], prepared=True)
     for name, value in zip(_PLACE_COLUMNS, place, strict=True):
         setattr(session, name, value)
     message_added.send(sender=Message, session=session, messages=written)

@@ -22,7 +22,7 @@ from chat.prompt.types import Lookup, load_lookups
 from chat.providers import Delta, Failed, Finished, ProviderError, Thought
 from chat.providers.base import ReplyOptions
 from chat.providers.booking import Payer, lost_calls
-from chat.streaming.poller import get_poller
+from chat.streaming.poller import counted, get_poller
 from projects.core.database import in_thread, logged_failure
 
 # If a reply has no heartbeat for this time, its process is considered ended.
@@ -144,7 +144,7 @@ async def _collect(
 async def _watch_stop_requests(reply_id: UUID, live: LiveReply) -> None:
     """Stop the reply when a reader in another process requests it."""
     poller = get_poller()
-    with poller.watching(poller.stoppable, reply_id):
+    with counted(poller.stoppable, reply_id):
         while not live.stopped:
             with suppress(Exception):
                 # If this poll fails, the next one returns the request again.
@@ -207,7 +207,7 @@ async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Follo
     row = await in_thread(rows.values_list("text", "status", "lookups").first)
     lookups: tuple[Lookup, ...] = ()
     poller = get_poller()
-    with poller.watching(poller.replies, reply_id):
+    with counted(poller.replies, reply_id):
         while row is not None:
             text, status, stored = row
             if (loaded := load_lookups(stored)) != lookups:
@@ -226,7 +226,7 @@ async def watch(session_id: UUID, version: int) -> AsyncIterator[int]:
     rows = Session.objects.filter(pk=session_id).values_list("version", flat=True)
     current: int | None = await in_thread(rows.first)
     poller = get_poller()
-    with poller.watching(poller.sessions, session_id):
+    with counted(poller.sessions, session_id):
         while current is not None:
             if current > version:
                 version = current

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -19,11 +19,13 @@ from django.utils.translation import gettext_lazy as _
 
 from chat.metrics import STREAMS
 from chat.models import Session, Visibility
-from projects.core.database import in_thread, server_cursor
+from projects.core.database import fetch, in_thread
 from projects.core.errors import LimitError
 from projects.models import Project
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 POLL_INTERVAL_S = 1.0
 
@@ -100,16 +102,16 @@ def require_free_stream(grant: StreamGrant) -> None:
 
 
 @contextmanager
-def _counted(grant: StreamGrant) -> Iterator[None]:
-    keys: tuple[tuple[str, int | UUID], ...] = (("user", grant.user), ("project", grant.project))
-    _open_streams.update(keys)
+def counted(counts: Counter[T], *keys: T) -> Iterator[None]:
+    """Within the block, `counts` counts each of `keys` once more."""
+    counts.update(keys)
     try:
         yield
     finally:
         for key in keys:
-            _open_streams[key] -= 1
-            if not _open_streams[key]:
-                del _open_streams[key]
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
 
 
 def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
@@ -122,7 +124,7 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
         return frozenset()
     users = {grant.user for grant in grants}
     projects = {grant.project for grant in grants}
-    members = set(_rows(_MEMBERS, list(users), list(projects)))
+    members = set(fetch(_MEMBERS, [list(users), list(projects)], prepared=True))
     digests = {grant.token for grant in grants if grant.token is not None}
     sessions = {grant.session for grant in grants if grant.session is not None}
     # The project to which each token is limited, and the only reader of each session; None means
@@ -130,11 +132,11 @@ def withdrawn_grants(grants: Collection[StreamGrant]) -> frozenset[StreamGrant]:
     token_projects: dict[str, UUID | None] = {}
     readers: dict[UUID, int | None] = {}
     if digests:
-        token_projects = dict(_rows(_VALID_TOKENS, list(digests)))
+        token_projects = dict(fetch(_VALID_TOKENS, [list(digests)], prepared=True))
     if sessions:
         readers = {
             pk: creator or 0 if visibility == Visibility.PRIVATE else None
-            for pk, visibility, creator in _rows(_SESSIONS, list(sessions))
+            for pk, visibility, creator in fetch(_SESSIONS, [list(sessions)], prepared=True)
         }
 
     def is_valid(grant: StreamGrant) -> bool:
@@ -175,24 +177,14 @@ class Poller:
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watching(self, watched: Counter[UUID], key: UUID) -> Iterator[None]:
-        """Within the block, poll `key`. `watched` is one of the counters above."""
-        watched[key] += 1
-        try:
-            yield
-        finally:
-            watched[key] -= 1
-            if not watched[key]:
-                del watched[key]
-
-    @contextmanager
     def checking(self, grant: StreamGrant) -> Iterator[asyncio.Event]:
         """Within the block, check `grant`. The event is set once the grant is no longer valid."""
         withdrawn = asyncio.Event()
         self._grants.setdefault(grant, set()).add(withdrawn)
         self._ensure_running()
         try:
-            with STREAMS.track_inprogress(), _counted(grant):
+            user, project = ("user", grant.user), ("project", grant.project)
+            with STREAMS.track_inprogress(), counted(_open_streams, user, project):
                 yield withdrawn
         finally:
             self._grants[grant].discard(withdrawn)
@@ -249,17 +241,11 @@ def query_state(
     sessions: list[UUID], replies: list[UUID], stoppable: list[UUID], grants: list[StreamGrant]
 ) -> PollResult:
     """Query the database. Takes at most six queries for any number of watched objects."""
-    texts = _rows(_REPLIES, replies) if replies else []
-    unstopped = _rows(_UNSTOPPED, stoppable) if stoppable else []
+    texts = fetch(_REPLIES, [replies], prepared=True) if replies else []
+    unstopped = fetch(_UNSTOPPED, [stoppable], prepared=True) if stoppable else []
     return PollResult(
-        versions=dict(_rows(_VERSIONS, sessions)) if sessions else {},
+        versions=dict(fetch(_VERSIONS, [sessions], prepared=True)) if sessions else {},
         replies={pk: (text, status, json.loads(lookups)) for pk, text, status, lookups in texts},
         stops=frozenset(stoppable).difference(pk for (pk,) in unstopped),
         withdrawn=withdrawn_grants(grants),
     )
-
-
-def _rows(query: str, *params: object) -> list[tuple]:
-    with server_cursor() as cursor:
-        cursor.execute(query, params)
-        return cursor.fetchall()

@@ -120,9 +120,7 @@ class PreparedQuery:
                 query.compiled  # noqa: B018
 
     def __call__(self, *params: object) -> list[tuple]:
-        with server_cursor() as cursor:
-            cursor.execute(*self.bind(*params))
-            return cursor.fetchall()
+        return fetch(*self.bind(*params), prepared=True)
 
     def bind(self, *params: object) -> tuple[str, list[Any]]:
         """Return the SQL and its parameter values, for use inside another query."""
@@ -210,9 +208,11 @@ def is_lock_conflict(error: OperationalError) -> bool:
     return getattr(error.__cause__, "sqlstate", "") in LOCK_CONFLICTS
 
 
-def fetch(query: Any, parameters: Any = None) -> list[tuple]:
-    """Run SQL and return its rows, an empty list for a statement without a result."""
-    with connection.cursor() as cursor:
+def fetch(query: Any, parameters: Any = None, prepared: bool = False) -> list[tuple]:
+    """Run SQL and return its rows, an empty list for a statement without a result. If `prepared`,
+    use a `server_cursor`.
+    """
+    with server_cursor() if prepared else connection.cursor() as cursor:
         cursor.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
 

@@ -335,11 +335,6 @@ def tombstone_subject(fact: Statement | Fact, session: UUID) -> str:
     return _hash_of(fact, session.hex[:16])
 
 
-def _earlier_tombstone_subject(fact: Statement, session: UUID) -> str:
-    """Return the hash in tombstones from before `tombstone_subject` used half of the id."""
-    return _hash_of(fact, str(session))
-
-
 def _hash_of(fact: Statement | Fact, session: str) -> str:
     parts = (session, fact.text, str(fact.user_id or ""))
     return sha256("\n".join(normalize_text(part) for part in parts).encode()).hexdigest()
@@ -372,11 +367,9 @@ def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> lis
     redacted = RedactedPhrases.of(entry) if entry.revision > 1 else None
     session = entry.session_id
     assert session is not None
+    # Tombstones of earlier versions have the hash of the whole id of the session.
     subjects = [
-        {
-            tombstone_subject(it.statement, session),
-            _earlier_tombstone_subject(it.statement, session),
-        }
+        {tombstone_subject(it.statement, session), _hash_of(it.statement, str(session))}
         for it in extracted
     ]
     tombstones = Tombstone.objects.filter(

@@ -26,9 +26,10 @@ log = logging.getLogger(__name__)
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
 
 
-def wants_json(path: str, accept: str) -> bool:
+def wants_json(request: HttpRequest) -> bool:
     """Return whether a request expects JSON, because it comes from a program or a page's script."""
-    return path.startswith(PROGRAM_PATHS) or "text/html" not in accept
+    accept = request.headers.get("Accept", "")
+    return request.path.startswith(PROGRAM_PATHS) or "text/html" not in accept
 
 
 def page_language(request: HttpRequest) -> str:
@@ -71,7 +72,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         )
     else:
         message = _("The server could not read this request.")
-    if wants_json(request.path, request.headers.get("Accept", "")):
+    if wants_json(request):
         return JsonResponse(error_body(request.path, message), status=status)
     return HttpResponse(render_to_string(f"{status}.html", {"reason": message}), status=status)
 
@@ -83,7 +84,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     # Django calls this function while it handles the exception.
     if outage := as_outage(sys.exception()):
         return domain_error(request, outage)
-    if wants_json(request.path, request.headers.get("Accept", "")):
+    if wants_json(request):
         body = error_body(request.path, "Internal error: see Strata's log.", "server_error")
         return JsonResponse(body, status=500)
     return defaults.server_error(request)
@@ -111,7 +112,7 @@ def form_address_page(request: HttpRequest) -> str:
 def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
     """Return the response to `error`: JSON for scripts and programs, otherwise a page."""
     status = error.status
-    if wants_json(request.path, request.headers.get("Accept", "")):
+    if wants_json(request):
         error_type = "server_error" if status >= 500 else "invalid_request_error"
         body = error_body(request.path, str(error), error_type)
         return JsonResponse(body, status=status, headers=error.headers)

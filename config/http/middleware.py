@@ -109,8 +109,7 @@ class FormAddressMiddleware(MiddlewareMixin):
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        accept = request.headers.get("Accept", "")
-        if isinstance(response, HttpResponseNotAllowed) and not wants_json(request.path, accept):
+        if isinstance(response, HttpResponseNotAllowed) and not wants_json(request):
             response.content = form_address_page(request)
         return response
 

@@ -76,7 +76,6 @@ def _make_chunk(fact: Fact, language: str) -> Chunk:
         first_seq=FIRST_SEQ,
         last_seq=fact.version,
         role=Role.USER,
-        speaker="",
         text=fact.text,
         occurred_at=fact.valid_from,
         language=language,

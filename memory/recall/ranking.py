@@ -132,10 +132,10 @@ class CandidateRows:
     def __len__(self) -> int:
         return len(self.source)
 
-    def combine_by_source(self, values: NDArray, combine: np.ufunc) -> NDArray:
-        """Return for each row the combination of `values` over all rows of its source."""
+    def maximum_by_source(self, values: NDArray) -> NDArray:
+        """Return for each row the maximum of `values` over all rows of its source."""
         starts = np.flatnonzero(np.diff(self.source, prepend=-1))
-        return combine.reduceat(values, starts, axis=0)[self.source]
+        return np.maximum.reduceat(values, starts, axis=0)[self.source]
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def word_signals(
         "words_turn": bm25(turn_counts, turn_length, idf) / total,
         "words_after": values_at(alone, neighbours.after),
         "words_window": bm25(counts, window_length, idf) / total,
-        "words_session": rows.combine_by_source(alone, np.maximum),
+        "words_session": rows.maximum_by_source(alone),
     }
 
 
@@ -242,7 +242,7 @@ def meaning_signals(
         "meaning_before": values_at(best, neighbours.before),
         "meaning_after": values_at(best, neighbours.after),
         "meaning_further": further,
-        "meaning_session": rows.combine_by_source(best, np.maximum),
+        "meaning_session": rows.maximum_by_source(best),
     }
     reached = best
     for name, level in levels.items():
@@ -297,7 +297,7 @@ def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Flo
         "likeness": similarity,
         "likeness_after": values_at(similarity, neighbours.after),
         "likeness_near": near / count,
-        "likeness_session": rows.combine_by_source(similarity, np.maximum),
+        "likeness_session": rows.maximum_by_source(similarity),
     }
 
 
@@ -369,7 +369,7 @@ def time_signals(
 
 def later_conversations(rows: CandidateRows) -> Floats:
     """Return, for each row, how many conversations ended after its conversation."""
-    ends = rows.combine_by_source(np.array(rows.days), np.maximum)
+    ends = rows.maximum_by_source(np.array(rows.days))
     starts = np.flatnonzero(np.diff(rows.source, prepend=-1))
     later = len(starts) - np.searchsorted(np.sort(ends[starts]), ends, side="right")
     return later.astype(np.float32)

@@ -125,7 +125,6 @@ def make_chunk(entry: Entry) -> Chunk:
         first_seq=FIRST_SEQ,
         last_seq=entry.revision,
         role=Role.ASSISTANT,
-        speaker="",
         text=entry.summary,
         occurred_at=entry.last_source_at,
         language=entry.project.search_language_name,

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from memory.layers import losses
 from memory.layers.lines import Line, as_text
+from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising.answers import FactClaim
 from memory.layers.summarising.transcript import TranscriptLine
 from projects.core.errors import UnavailableError
-
-if TYPE_CHECKING:
-    from memory.layers.model_calls import CallRecorder
 
 # The value of `Entry.written_by` for the extractive summariser.
 EXTRACTIVE = "extractive"
@@ -72,16 +70,14 @@ class Summariser(Protocol):
     name: str
 
     def conversation(
-        self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
+        self, lines: Sequence[TranscriptLine], previous: str, recorder: CallRecorder
     ) -> ConversationSummary:
         """Summarise all `lines`. `previous` is the summary of the preceding range, as context.
 
         Raises ProviderError or UnusableSummaryError.
         """
 
-    def digest(
-        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
-    ) -> Digest:
+    def digest(self, label: str, children: Sequence[DigestChild], recorder: CallRecorder) -> Digest:
         """Write the digest of the period `label` from its children, which are in order, oldest
         first.
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from memory.layers.lines import Line, roll_up
+from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising.base import (
     EXTRACTIVE,
     MAX_LINES,
@@ -26,9 +26,6 @@ from memory.layers.summarising.salience import (
     terms_of,
 )
 from memory.layers.summarising.transcript import TranscriptLine, count_words, shorten
-
-if TYPE_CHECKING:
-    from memory.layers.model_calls import CallRecorder
 
 # The number of messages per line of a summary, which has between MIN_LINES and MAX_LINES lines.
 # People's messages to an assistant are briefs and results, and few of them are small talk.
@@ -70,13 +67,11 @@ class ExtractiveSummariser:
     name = EXTRACTIVE
 
     def conversation(
-        self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
+        self, lines: Sequence[TranscriptLine], previous: str, recorder: CallRecorder
     ) -> ConversationSummary:
         return ConversationSummary(conversation(lines))
 
-    def digest(
-        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
-    ) -> Digest:
+    def digest(self, label: str, children: Sequence[DigestChild], recorder: CallRecorder) -> Digest:
         return Digest.audited(roll_up(child.lines for child in children), children)
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING
 
 from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
 from chat.providers import Completion, OutputSchemaRejectedError, ProviderError
 from memory.layers.lines import Line, rank_score, roll_up
+from memory.layers.model_calls import CallRecorder
 from memory.layers.summarising import answers, prompts, transcript
 from memory.layers.summarising.answers import Bullet, FactClaim
 from memory.layers.summarising.base import (
@@ -22,9 +22,6 @@ from memory.layers.summarising.base import (
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.models import CallKind
 from projects.core.text import storable
-
-if TYPE_CHECKING:
-    from memory.layers.model_calls import CallRecorder
 
 # The maximum length of the instructions, in tokens. A test checks it.
 MAX_INSTRUCTION_TOKENS = 500
@@ -56,7 +53,7 @@ class ModelSummariser:
         )
 
     def conversation(
-        self, lines: Sequence[TranscriptLine], previous: str, recorder: "CallRecorder"
+        self, lines: Sequence[TranscriptLine], previous: str, recorder: CallRecorder
     ) -> ConversationSummary:
         """Summarise every line, in parts that fit into the model's context. The summary contains
         the first bullet of each part, then the second of each, and so on. The facts of all parts
@@ -76,7 +73,7 @@ class ModelSummariser:
         return ConversationSummary(roll_up(summaries, MAX_LINES), tuple(claims), is_whole)
 
     def _summarise_part(
-        self, part: str, previous: str, recorder: "CallRecorder", clean: Cleaner
+        self, part: str, previous: str, recorder: CallRecorder, clean: Cleaner
     ) -> tuple[list[Bullet], tuple[FactClaim, ...] | None]:
         """Request the summary and the facts of a part in one call, as JSON if the model supports
         schemas.
@@ -96,9 +93,7 @@ class ModelSummariser:
         messages = prompts.conversation(part, previous)
         return recorder.ask(self.name, kind, messages, max_tokens, read)
 
-    def digest(
-        self, label: str, children: Sequence[DigestChild], recorder: "CallRecorder"
-    ) -> Digest:
+    def digest(self, label: str, children: Sequence[DigestChild], recorder: CallRecorder) -> Digest:
         """Request a digest. If it omits particulars, request a second one, and return the digest
         with fewer losses. If both are equal, return the first.
         """
@@ -128,7 +123,7 @@ class ModelSummariser:
 
     def _ask(
         self,
-        recorder: "CallRecorder",
+        recorder: CallRecorder,
         kind: CallKind,
         messages: Sequence[PromptMessage],
         clean: Cleaner,

@@ -250,18 +250,17 @@ class Answer:
 
         Raises the `ProviderError` of the model that was asked last.
         """
-        failure = None
         try:
             async for event in self._events():
                 yield event
+            return
         except ProviderError as error:
             if not self._may_switch(error):
                 raise
             failure = error
-        if failure is not None:
-            await in_thread(self._switch, failure)
-            async for event in self._events():
-                yield event
+        await in_thread(self._switch, failure)
+        async for event in self._events():
+            yield event
 
     async def _events(self) -> AsyncIterator[Any]:
         if (provider := self.provider) is None:

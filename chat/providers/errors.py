@@ -55,7 +55,7 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
 
 
 # A wrong provider key becomes status 500, because 401 would mean that the client's token is wrong.
-_TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
+_TRANSLATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, int, str], ...] = (
     (
         exceptions.UserError,
         _(
@@ -73,12 +73,7 @@ _TRANSLATIONS: tuple[tuple[type[Exception], str, int, str], ...] = (
         *(429, "insufficient_quota"),
     ),
     (
-        exceptions.ModelRequestTimeout,
-        _("The model did not answer in time. Try again."),
-        *(504, "timeout"),
-    ),
-    (
-        exceptions.ModelTimeoutError,
+        (exceptions.ModelRequestTimeout, exceptions.ModelTimeoutError),
         _("The model did not answer in time. Try again."),
         *(504, "timeout"),
     ),

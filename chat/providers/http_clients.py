@@ -215,6 +215,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
     async def _batches(self) -> AsyncIterator[bytes]:
         _open_streams.add(self)
         rest, pauses = b"", False
+        failure: httpx2.TransportError | None = None
         try:
             async for chunk in self._stream:
                 *events, rest = EVENT_END.split(rest + chunk)
@@ -227,16 +228,14 @@ class BatchedEventStream(httpx2.AsyncByteStream):
                 if pauses:
                     streams = min(len(_open_streams), MAX_PAUSE_STREAMS)
                     await asyncio.sleep(PAUSE_S * (2 * streams - 1))
-        except httpx2.TransportError:
-            for ready in self._not_passed_on(None):
-                yield ready.content + b"\n\n"
-            if rest:
-                yield rest
-            raise
+        except httpx2.TransportError as error:
+            failure = error
         for ready in self._not_passed_on(None):
             yield ready.content + b"\n\n"
         if rest:
             yield rest
+        if failure is not None:
+            raise failure
 
     def _with_whole_tags(self, events: Iterable[bytes]) -> "Iterator[ParsedEvent]":
         """Yield the parsed events. The tags of reasoning at the beginning of the reply get events

@@ -59,21 +59,20 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     form = NewChatForm(request.POST, request.FILES)
     chat_session = Session(project=project, creator_id=request.user.pk)
     model_form = SessionModelForm(request.POST, instance=chat_session)
-    if not (form.is_valid() and model_form.is_valid()):
-        member = membership(request.user, slug)
-        return _render_project(request, member, form, model_form, status=400)
-    limits.require_within_limits(project, Payer.of(request))
-    try:
-        with transaction.atomic():
-            form.apply_to(chat_session)
-            chat_session.save()
-            _message, reply = form.post(chat_session, request.user)
-    except attachments.ImageRejectedError as error:
-        form.add_error("images", str(error))
-        member = membership(request.user, slug)
-        return _render_project(request, member, form, model_form, status=400)
-    sse.start_reply(reply, Payer.of(request))
-    return redirect(latest_url(chat_session))
+    if form.is_valid() and model_form.is_valid():
+        limits.require_within_limits(project, Payer.of(request))
+        try:
+            with transaction.atomic():
+                form.apply_to(chat_session)
+                chat_session.save()
+                _message, reply = form.post(chat_session, request.user)
+        except attachments.ImageRejectedError as error:
+            form.add_error("images", str(error))
+        else:
+            sse.start_reply(reply, Payer.of(request))
+            return redirect(latest_url(chat_session))
+    member = membership(request.user, slug)
+    return _render_project(request, member, form, model_form, status=400)
 
 
 @require_GET

@@ -176,9 +176,8 @@ def _parse(url: str) -> httpcore2.URL:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED) from error
     host = parsed.raw_host
     # Reject percent signs, which begin an escape or the zone of an address that is not public.
-    if parsed.scheme not in ("http", "https") or not host or b"%" in host or b"\\" in host:
-        raise AddressNotAllowedError(OutboundFailure.MALFORMED)
-    if len(url) > MAX_URL_CHARS:
+    is_host = host and b"%" not in host and b"\\" not in host
+    if parsed.scheme not in ("http", "https") or not is_host or len(url) > MAX_URL_CHARS:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED)
     if parsed.userinfo:
         raise AddressNotAllowedError(OutboundFailure.CREDENTIALS)

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psycopg
@@ -95,11 +94,9 @@ def _first_line(text: str) -> str:
 def format_traceback(error: BaseException, depth: int = 0) -> str:
     """Return the traceback of `error` and its causes in Python's format, but without messages."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    before = ""
     if cause is not None and depth < MAX_CAUSES:
         before = f"{format_traceback(cause, depth + 1)}\n\n"
-    else:
-        before = ""
-    calls: TracebackType | None = error.__traceback__
     members = "".join(
         f"\n  with {describe_error(member)}" for member in getattr(error, "exceptions", ())
     )
@@ -107,7 +104,7 @@ def format_traceback(error: BaseException, depth: int = 0) -> str:
         [
             before,
             "Traceback (most recent call last):\n",
-            *traceback.format_tb(calls),
+            *traceback.format_tb(error.__traceback__),
             describe_error(error),
             members,
         ]

@@ -153,9 +153,7 @@ class NoteForm(forms.Form):
 
     text = MessageTextField(
         label=_("Note"),
-        widget=forms.Textarea(
-            attrs={"rows": 3, "placeholder": _("Write a note…"), "autocomplete": "off"}
-        ),
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": _("Write a note…")}),
     )
 
 

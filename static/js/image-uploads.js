@@ -1,5 +1,6 @@
 // The images of a message: selected, pasted or dropped, with a preview. In a chat, each image is
 // uploaded at once. Before a chat's first message, images stay in the form's file field.
+import { signedOutText } from "./connection.js";
 import { csrfToken } from "./csrf.js";
 import { take } from "./files.js";
 
@@ -167,6 +168,8 @@ function post(form, file, onProgress) {
   return new Promise((resolve, reject) => {
     request.addEventListener("load", () => {
       if (request.status === 201 && request.response) resolve(request.response);
+      // The page for signing in.
+      else if (request.status === 200) reject(new Error(signedOutText()));
       else reject(new Error(request.response?.detail ?? ""));
     });
     request.addEventListener("error", () => reject(new Error("")));

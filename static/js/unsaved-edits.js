@@ -1,5 +1,6 @@
 // On a page with several forms, sending one form loads the page again. This script then restores the
-// unsaved edits of the other forms, and those of the sent form if its button saves nothing.
+// unsaved edits of the other forms, and those of the sent form if its button saves nothing, or if the
+// user had to sign in again.
 
 const KEY = "strata-unsaved";
 const page = document.querySelector("[data-keep-edits]");
@@ -24,14 +25,16 @@ function isChanged(field) {
 function keep({ target: sent, submitter }) {
   const isSaved = (form) => form === sent && !submitter?.hasAttribute("data-saves-nothing");
   const values = [...page.querySelectorAll("form")]
-    .filter((form) => fields(form).some(isChanged) && !isSaved(form))
-    .flatMap((form) => fields(form).map((field) => [field.id, valueOf(field)]));
+    .filter((form) => fields(form).some(isChanged))
+    .flatMap((form) => fields(form).map((field) => [field.id, valueOf(field), isSaved(form)]));
   const { keepEdits: name } = page.dataset;
   // Without a storage, for example when it is full, the edits are lost.
   try {
     if (values.length) sessionStorage.setItem(KEY, JSON.stringify({ name, values }));
   } catch {}
 }
+
+const hasSignedIn = () => new URL(document.referrer || location).pathname.startsWith("/accounts/");
 
 function restore() {
   let stored = null;
@@ -40,9 +43,9 @@ function restore() {
     sessionStorage.removeItem(KEY);
   } catch {}
   if (!page || stored?.name !== page.dataset.keepEdits) return;
-  for (const [id, value] of stored.values) {
+  for (const [id, value, isSaved] of stored.values) {
     const field = document.getElementById(id);
-    if (!field) continue;
+    if (!field || (isSaved && !hasSignedIn())) continue;
     if (isBox(field)) field.checked = value;
     else field.value = value;
     // The box grows with its text.

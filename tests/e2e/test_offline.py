@@ -93,6 +93,13 @@ def test_settings_of_a_chat_stay_when_the_session_has_ended(offline):
     expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
 
 
+def test_an_image_that_is_added_after_the_session_ended_says_so(offline):
+    offline.context.set_offline(False)
+    offline.context.clear_cookies(name=re.compile("sessionid"))
+    offline.locator("[data-picker] input").set_input_files(upload(picture()))
+    expect(offline.locator(".picture.refused")).to_contain_text("Sign in again in another tab")
+
+
 def test_the_list_of_pages_stays_open(offline):
     offline.keyboard.press("Control+k")
     palette = offline.get_by_role("dialog", name="Go to")

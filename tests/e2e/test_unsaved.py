@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.chat.pictures import picture
 from tests.e2e.conftest import created
 from tests.e2e.test_images import upload
+from tests.server import PASSWORD
 
 FACTS = {"billing": "the payments team", "the café": "Ines"}
 
@@ -126,3 +127,33 @@ def test_a_prompt_that_is_written_stays_when_another_is_deleted(page, server):
     expect(page.get_by_role("heading", name="report")).to_have_count(0)
     expect(name).to_have_value("weekly")
     expect(scope).to_be_checked()
+
+
+@pytest.fixture
+def note(page, server):
+    """The box for a new note, in which one is written."""
+    page.goto(f"/projects/{created(server)['slug']}/notes/")
+    box = page.get_by_label("New note")
+    box.fill("The door code is 4711.")
+    return box
+
+
+def test_a_note_that_was_refused_is_still_there_when_one_goes_back(page, note, open_page):
+    page.route("**/notes/", lambda route: route.fulfill(status=429), times=1)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Add", exact=True).click()
+    page.go_back()
+    expect(note).to_have_value("The door code is 4711.")
+    assert "429" in open_page.complaints.pop()
+
+
+def test_a_note_that_was_sent_after_the_session_ended_is_there_after_signing_in(page, note):
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_label("Username").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(note).to_have_value("The door code is 4711.")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("article")).to_contain_text("The door code is 4711.")
+    expect(note).to_have_value("")

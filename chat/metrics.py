@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from decimal import Decimal
 
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram
@@ -80,11 +81,14 @@ class CallMetrics:
     def record_success(self, end: Finished) -> None:
         self._register_model()
         self.outcome = SUCCESS
+        self.record_usage(end.input_tokens, end.output_tokens, end.cost)
+
+    def record_usage(self, input_tokens: int, output_tokens: int, cost: Decimal | None) -> None:
         label = model_label(self.model)
-        TOKENS.labels(label, self.kind, "input").inc(end.input_tokens)
-        TOKENS.labels(label, self.kind, "output").inc(end.output_tokens)
-        if end.cost is not None:
-            COST.labels(label, self.kind).inc(float(end.cost))
+        TOKENS.labels(label, self.kind, "input").inc(input_tokens)
+        TOKENS.labels(label, self.kind, "output").inc(output_tokens)
+        if cost is not None:
+            COST.labels(label, self.kind).inc(float(cost))
 
     def record_tokens(self, tokens: int) -> None:
         """Record that an embedding call succeeded, with the number of its tokens."""

@@ -82,7 +82,7 @@ class MeasuredProvider:
         pieces: list[str] = []
         booking, options = await self._begin_stream(prompt, options)
         measured = metrics.measure_call(self.model, self.kind)
-        with measured as call, self._booked(booking, prompt, pieces) as book:
+        with measured as call, self._booked(call, booking, prompt, pieces) as book:
             # The provider's stream is a generator. It must be closed together with this generator.
             stream: Any = self.provider.stream(prompt, options)
             async with aclosing(stream) as events:
@@ -107,7 +107,7 @@ class MeasuredProvider:
         elif self.account is not None:
             booking = self.account.begin(self.model)
         measured = metrics.measure_call(self.model, self.kind)
-        with measured as call, self._booked(booking, prompt) as book:
+        with measured as call, self._booked(call, booking, prompt) as book:
             completion = self.provider.complete(prompt, max_tokens, schema)
             completion = replace(completion, finished=book(completion.finished))
             call.record_success(completion.finished)
@@ -145,7 +145,11 @@ class MeasuredProvider:
 
     @contextmanager
     def _booked(
-        self, booking: "Booking | None", prompt: Sequence[PromptMessage], pieces: Sequence[str] = ()
+        self,
+        measured: metrics.CallMetrics,
+        booking: "Booking | None",
+        prompt: Sequence[PromptMessage],
+        pieces: Sequence[str] = (),
     ) -> Iterator[Callable[[Finished], Finished]]:
         """Book the call within the block. The block passes `Finished` to the yielded function,
         which returns it with the price that an administrator has set. `pieces` is the text so far.
@@ -169,6 +173,8 @@ class MeasuredProvider:
         except BaseException as error:
             if booking is not None and is_open:
                 booking.fail(error, prompt, "".join(pieces))
+                usage = booking.call
+                measured.record_usage(usage.input_tokens, usage.output_tokens, usage.cost)
             raise
 
 

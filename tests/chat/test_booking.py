@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
+from chat import metrics
 from chat.conversations import generation
 from chat.conversations.messages import ask
 from chat.conversations.titles import write_title
@@ -90,6 +91,23 @@ def test_a_stream_that_breaks_is_booked_with_our_own_count(session, owner, scrip
     call = Call.objects.get()
     assert call.input_tokens > 0 and call.output_tokens >= 3
     assert call.outcome not in ("", "answered")
+
+
+def test_the_metrics_contain_a_stream_that_breaks(session, owner, scripted):
+    ModelPrice.objects.create(
+        model="openai-chat:scripted", input_price=10, cached_price=1, output_price=100
+    )
+    tokens, cost = total(metrics.TOKENS), total(metrics.COST)
+    scripted.half("One two three four")
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, owner)
+    call = Call.objects.get()
+    assert total(metrics.TOKENS) - tokens == call.input_tokens + call.output_tokens
+    assert total(metrics.COST) - cost == pytest.approx(float(call.cost))
+
+
+def total(counter) -> float:
+    return sum(sample.value for sample in counter.collect()[0].samples)
 
 
 def test_an_empty_answer_is_booked_with_its_tokens(session, owner, scripted):

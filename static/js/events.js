@@ -11,16 +11,21 @@ export function isStream(response) {
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    rest += value;
-    const frames = rest.split("\n\n");
-    rest = frames.pop();
-    for (const frame of frames) {
-      const read = parse(frame);
-      if (read) yield read;
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      const frames = rest.split("\n\n");
+      rest = frames.pop();
+      for (const frame of frames) {
+        const read = parse(frame);
+        if (read) yield read;
+      }
     }
+  } finally {
+    // Also closes the connection if the caller stops reading.
+    reader.cancel().catch(() => {});
   }
 }
 

@@ -7,6 +7,7 @@ import { SendError, followAll, isFollowed, postForm, showError, statusText } fro
 import { changeCount, fragment, turns, updateTurns } from "./turns.js";
 
 const MAX_RETRY_DELAY_MS = 30_000;
+const REFRESH_RETRY_DELAY_MS = 3000;
 let version = 0;
 // The `seq` from which turns are updated.
 let firstSeq = 1;
@@ -30,10 +31,7 @@ async function fetchTurns() {
     return false;
   }
   if (hasLostAccess(response)) return false;
-  if (!response.ok) {
-    showError(statusText("refused"));
-    return false;
-  }
+  if (!response.ok) return false;
   const html = await response.text();
   // The response may lack a turn that was added or finished here in the meantime.
   if (changeCount() !== changesBefore || firstSeq !== from) return fetchTurns();
@@ -103,7 +101,11 @@ async function listen() {
       if (isStream(response)) {
         delay = 500;
         for await (const { event, data } of events(response)) {
-          if (event === "version" && Number(data) > version) await refresh();
+          if (event === "version" && Number(data) > version && !(await refresh())) {
+            // The server sends the version again.
+            delay = REFRESH_RETRY_DELAY_MS;
+            break;
+          }
         }
       }
     } catch {

@@ -30,6 +30,16 @@ def test_somebody_is_invited_accepts_and_finds_the_chat(
     expect(theirs.locator(".turn")).to_have_count(2)
 
 
+def test_an_update_that_fails_is_tried_again(two, server, say, open_page):
+    mine, theirs = two
+    theirs.route("**/*part=turns*", lambda route: route.fulfill(status=503), times=1)
+    server.model.say("On Thursday.")
+    say(mine, "When is the cutover?")
+    expect(theirs.locator(".turn").last).to_contain_text("On Thursday.")
+    expect(theirs.locator("[data-error]")).to_be_hidden()
+    assert "503" in open_page.complaints.pop()
+
+
 def test_two_people_see_each_others_messages_and_the_streaming_reply(two, server, say):
     mine, theirs = two
     words = server.model.dictate(WORDS)

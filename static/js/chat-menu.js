@@ -1,6 +1,6 @@
 // The menu of a chat in a list, in a popover beside its link. Without JavaScript the link opens a
 // page.
-import { request } from "./connection.js";
+import { request, showReason } from "./connection.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -55,7 +55,7 @@ async function submit(event) {
   const response = await request(form.action, { method: "POST", body, redirect: "manual" }, form);
   if (!response) return;
   if (response.type !== "opaqueredirect") {
-    location.href = form.action;
+    await showReason(form, response, form.action);
     return;
   }
   menu.hidePopover();

@@ -1,7 +1,7 @@
 // The settings of a chat are saved without leaving the page, so that a message that is not sent yet
 // keeps its images.
 import { whileBusy } from "./busy.js";
-import { request, showError, signedOutText } from "./connection.js";
+import { request, showError, showReason, signedOutText } from "./connection.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -15,7 +15,7 @@ async function save(form) {
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     settings.replaceChildren(...page.getElementById(settings.id).childNodes);
     settings.querySelector(".invalid :is(input, select)")?.focus();
-  } else if (!response.ok) location.href = form.action;
+  } else if (!response.ok) await showReason(form, response, form.action);
   else if (new URL(response.url).pathname !== location.pathname) showError(form, signedOutText());
   else {
     settings.hidePopover();

@@ -1,7 +1,7 @@
 // The drawer beside the page, with the sources of a reply, a prompt or an entry. On a narrow screen
 // its links open pages instead.
 import { whileBusy } from "./busy.js";
-import { reasonIn, request, showError, signedOutText } from "./connection.js";
+import { request, showError, showReason, signedOutText } from "./connection.js";
 
 const drawer = document.querySelector("[data-drawer]");
 const shell = document.querySelector("[data-shell]");
@@ -46,12 +46,7 @@ async function send(form, submitter) {
     await open(shownUrl);
   } else if ([200, 400].includes(response.status)) fill(await response.text(), true);
   else if (response.type === "opaqueredirect") showError(form, signedOutText());
-  else {
-    const reason = response.status === 404 ? null : await reasonIn(response);
-    if (reason) showError(form, reason);
-    // Deleted: the page shows the reason.
-    else location.href = shownUrl;
-  }
+  else await showReason(form, response, shownUrl);
 }
 
 async function open(href) {

@@ -1,5 +1,5 @@
 // Renames the chat in its heading. Without JavaScript the title is in the chat's settings.
-import { request } from "./connection.js";
+import { request, showReason } from "./connection.js";
 import { updateToken } from "./csrf.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
@@ -9,6 +9,7 @@ const button = document.querySelector("[data-rename]");
 const form = document.querySelector("[data-rename-form]");
 
 function show(isEditing) {
+  form.querySelector("[data-lost]")?.remove();
   form.hidden = !isEditing;
   heading.hidden = button.hidden = isEditing;
 }
@@ -37,8 +38,8 @@ async function save() {
     return;
   }
   if (response.type !== "opaqueredirect") {
-    // The page with the same form shows the reason.
-    location.href = form.action;
+    show(true);
+    await showReason(form, response, form.action);
     return;
   }
   if (turns?.dataset.events) await refresh();

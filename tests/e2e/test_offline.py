@@ -77,6 +77,30 @@ def test_settings_of_a_chat_are_saved_beside_an_image(offline):
     expect(settings.locator(".invalid, .error")).to_have_count(0)
 
 
+def test_settings_of_a_chat_and_its_name_stay_when_the_server_refuses_them(offline, open_page):
+    offline.context.set_offline(False)
+    refusal = {"status": 503, "json": {"detail": "Not available right now."}}
+    forms = re.compile("/(edit|keep)/$")
+    offline.route(forms, lambda route: route.fulfill(**refusal))
+    offline.get_by_role("button", name="Chat settings").click()
+    settings = offline.locator("#chat-settings")
+    settings.get_by_label("Title").fill("Cutover")
+    settings.get_by_role("button", name="Save").click()
+    expect(settings.get_by_role("alert")).to_have_text("Not available right now.")
+    expect(settings.get_by_label("Title")).to_have_value("Cutover")
+    offline.keyboard.press("Escape")
+    offline.get_by_role("button", name="Rename chat").click()
+    title = offline.get_by_role("textbox", name="Rename chat")
+    title.fill("Cutover")
+    title.press("Enter")
+    expect(offline.locator("[data-rename-form]").get_by_role("alert")).to_be_visible()
+    expect(title).to_have_value("Cutover")
+    offline.unroute(forms)
+    title.press("Enter")
+    expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
+    open_page.complaints[:] = [text for text in open_page.complaints if "503" not in text]
+
+
 def test_settings_of_a_chat_stay_when_the_session_has_ended(offline):
     offline.context.set_offline(False)
     offline.get_by_role("button", name="Chat settings").click()

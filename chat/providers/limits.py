@@ -148,7 +148,15 @@ class Budget:
             )
             wait: float = RESERVED_RETRY_S
         else:
-            message = gettext("The limit of %(who)s is used up: %(amount)s. It resets on %(time)s.")
+            if self.is_used_up:
+                message = gettext(
+                    "The limit of %(who)s is used up: %(amount)s. It resets on %(time)s."
+                )
+            else:
+                message = gettext(
+                    "The rest of the limit of %(who)s (%(amount)s) is not enough for this request. "
+                    "The limit resets on %(time)s."
+                )
             wait = max(1.0, (self.resets_at - timezone.now()).total_seconds())
         return SpendingLimitError(message % context, wait, status=429, code="spending_limit")
 

@@ -15,7 +15,7 @@ from chat.providers import limits
 from chat.providers.booking import Payer
 from chat.providers.sums import KEYS, plain_rows, summed
 from memory.layers.pending import daily_allowance
-from projects.core.api.json import validated
+from projects.core.api.json import StrictSerializer, validated
 from projects.core.errors import NotAllowedError
 from projects.models import MemberRole, SpendingLimit
 from projects.models.limits import AMOUNTS
@@ -159,7 +159,7 @@ class BudgetSerializer(serializers.Serializer):
     resets_at = serializers.DateTimeField()
 
 
-class ProjectLimitSerializer(serializers.ModelSerializer):
+class ProjectLimitSerializer(StrictSerializer, serializers.ModelSerializer):
     """The limit of the project. Null means no limit."""
 
     class Meta:

@@ -190,6 +190,14 @@ def test_the_api_answers_429_with_the_time_when_it_opens(api, owner, session, us
     assert api(owner).post(url, body, format="json").status_code == 201
 
 
+def test_a_request_that_does_not_fit_gets_its_own_reason(session, owner, scripted):
+    SpendingLimit.objects.create(project=session.project, tokens_per_day=500)
+    used(session.project, 400)
+    _message, reply = ask(session, "Count.", owner)
+    error = say(reply, Payer(owner.pk))[-1].error
+    assert "(500 tokens a day) is not enough for this request" in str(error)
+
+
 def test_the_openai_endpoint_answers_429(api, owner, project, used_up, scripted):
     body = {"model": project.slug, "messages": [{"role": "user", "content": "Hello"}]}
     response = api(owner).post("/v1/chat/completions", body, format="json")

@@ -160,6 +160,8 @@ def test_owners_set_the_limit_of_their_project(client, api, owner, editor, proje
     body = {"tokens_per_day": None, "dollars_per_month": "2.50"}
     assert api(editor).put(LIMITS, body, format="json").status_code == 404
     assert api(owner).put(LIMITS, body, format="json").status_code == 200
+    misspelled = api(owner).put(LIMITS, {"token_per_day": 5}, format="json")
+    assert misspelled.status_code == 400 and "token_per_day" in misspelled.json()
     [budget] = api(owner).get(LIMITS).json()
     assert (budget["unit"], Decimal(budget["maximum"])) == ("dollars", Decimal("2.5"))
     client.force_login(editor)

@@ -34,7 +34,8 @@ def validated(serializer_class: type[Serializer], data: Any, **context: Any) -> 
 
 class StrictSerializer(Serializer):
     """A serializer that rejects unknown fields. For requests that delete text permanently: without
-    a condition or `preview` that is misspelled, they would delete more.
+    a condition or `preview` that is misspelled, they would delete more. A misspelled limit would
+    not be set.
     """
 
     def to_internal_value(self, data: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 from django.views.debug import get_default_exception_reporter_filter
 
 from config.observability import logging as logs
@@ -94,6 +95,14 @@ def test_after_signing_in_the_page_with_the_form_opens(client, settings, path, r
     ask = client.post if path == REVOKE else client.get
     answer = ask(path, headers={"Referer": referer}, secure=True)
     assert answer["Location"] == f"/accounts/login/?next={next_page}"
+
+
+def test_the_page_of_an_expired_form_advises_to_copy_the_text(owner, project):
+    browser = Client(enforce_csrf_checks=True, headers={"Accept": "text/html"})
+    browser.force_login(owner)
+    page = browser.post("/projects/billing/notes/", {"text": "The door code is 4711."})
+    assert page.status_code == 403
+    assert "copy your text" in page.content.decode()
 
 
 def test_an_unknown_host_is_named_as_the_reason(client):

@@ -33,8 +33,8 @@ export function showError(form, text) {
   form.append(line);
 }
 
-/** Shows in `form` why the server refused it. Without a reason, for example if its chat is deleted, opens
- * `url`, whose page shows it. */
+/** Shows in `form` why the server refused it. Without a reason, for example if its chat is deleted,
+ * opens `url`, whose page shows it. */
 export async function showReason(form, response, url) {
   const reason = response.status === 404 ? null : await reasonIn(response);
   if (reason) showError(form, reason);

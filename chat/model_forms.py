@@ -169,7 +169,7 @@ def _has_effort(model: KnownModel) -> bool:
 
 class SessionModelForm(forms.ModelForm):
     """The model of a chat, with its temperature and effort if the model has them. A new chat has
-    both if any model has them.
+    each of them that any model has.
     """
 
     chat_model = forms.ChoiceField(label=_("Model"), required=False, widget=SearchableSelect)

@@ -123,7 +123,7 @@ def may_post(member: Membership, session: Session) -> bool:
 
 
 def require_chat(session: Session) -> Session:
-    """Return the session. Raises Http404 for notes, since no page links there."""
+    """Return the session. Raises Http404 for notes, because no page links to their chat."""
     if session.is_notes:
         raise Http404(_("Notes do not get replies."))
     return session
@@ -159,7 +159,9 @@ def message_for_writing(user, pk, token=None) -> Message:
 
 
 def message_for_changing(user, pk, token=None) -> Message:
-    """Return the message for its author or an owner. Raises PermissionDenied for other writers."""
+    """Return the message if the user may change it (`may_change`). Raises PermissionDenied for
+    other writers.
+    """
     message = message_for_writing(user, pk, token)
     member = permissions.membership(user, message.session.project.slug, token=token)
     if not may_change(member, message):

@@ -167,7 +167,8 @@ class ProjectAdmin(BaseAdmin):
     def formfield_for_dbfield(self, db_field, request, **kwargs):
         if db_field.name == "search_language":
             kwargs["widget"] = language_select()
-        # With the values that the page showed, an outdated page does not undo other changes.
+        # With hidden initial values, only fields that this user changed are saved: an outdated page
+        # does not undo other changes.
         return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **kwargs)
 
     def get_deleted_objects(self, objs, request):
@@ -189,7 +190,7 @@ class MembershipAdmin(BaseAdmin):
     autocomplete_fields = ("user", "project")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        # The user and project identify a membership, so they cannot be changed later.
+        # On this page, the user and the project of a membership cannot be changed later.
         return ("user", "project", "created_at") if obj else ("created_at",)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -70,8 +70,10 @@ def open_zip(file: BinaryIO) -> Iterator[ZipFile | None]:
     if file.read(4) not in MAGIC:
         yield None
         return
+    bounded = _BoundedFile(file)
     with _zip_errors():
-        archive = ZipFile(cast(BinaryIO, _BoundedFile(file)))
+        archive = ZipFile(cast(BinaryIO, bounded))
+    bounded.is_open = True
     with archive:
         yield archive
 
@@ -102,12 +104,17 @@ def _zip_errors() -> Iterator[None]:
 
 
 class _BoundedFile:
-    """A file whose single reads are limited in size."""
+    """A zip file. Until it `is_open`, each read is limited in size: zipfile reads the directory in
+    one.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
+        self.is_open = False
 
     def read(self, size: int = -1) -> bytes:
+        if self.is_open:
+            return self.file.read(size)
         data = self.file.read(size if 0 <= size <= MAX_DIRECTORY_BYTES else MAX_DIRECTORY_BYTES + 1)
         if len(data) > MAX_DIRECTORY_BYTES:
             raise TooManyFilesError
@@ -205,7 +212,7 @@ def check_unlocked(files: list[ZipInfo]) -> None:
 
 
 def _check_format(*files: ZipInfo) -> None:
-    """Raise `ImportRejectedError` if a file is encrypted or compressed by another method."""
+    """Raise `ImportRejectedError` if a file is encrypted, or neither stored nor deflated."""
     check_unlocked(list(files))
     if not all(map(_is_readable, files)):
         raise ImportRejectedError(

@@ -21,7 +21,7 @@ REASONING = "reasoning_content"
 
 @dataclass(frozen=True)
 class ResponseEnvelope:
-    """The fields that all chunks or the complete response to one request have in common.
+    """The common fields of the complete response, or of all chunks of a stream.
 
     With `include_usage`, a stream ends with a chunk of token counts.
     """

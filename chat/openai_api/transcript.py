@@ -51,7 +51,7 @@ class Transcript:
 def parse_transcript(messages: Sequence[Any]) -> Transcript:
     """Return the transcript of `messages`.
 
-    System messages are moved to the beginning of the prompt. Raises `InvalidInputError`, with the
+    In the prompt, system messages precede all other messages. Raises `InvalidInputError`, with the
     position of the error as `field`.
     """
     if not messages or len(messages) > MAX_MESSAGES:
@@ -65,7 +65,7 @@ def parse_transcript(messages: Sequence[Any]) -> Transcript:
 
 
 def draft_message(message: TranscriptMessage, user, **fields) -> Message:
-    """Return `message` as an unsaved message that `user` recorded, also one of an assistant."""
+    """Return `message`, unsaved. `user` is its author, even if its role is assistant."""
     return draft(
         message.text,
         role=message.role,
@@ -105,7 +105,7 @@ def _parse_message(fields: Any, position: str) -> TranscriptMessage:
     return TranscriptMessage(
         Role.SYSTEM if role in SYSTEM_ROLES else Role(role),
         text,
-        # The name of an assistant's message is the name of its model.
+        # Left out for assistants: it is the name of a model.
         name if role != Role.ASSISTANT else "",
         calls,
         tool_call_id,

@@ -19,9 +19,9 @@ from yarl import URL
 
 from projects.core.outbound_http import OutboundFailure, is_allowed_address, trusted_certificates
 
-# As httpx2's own limit, which is that of all header lines together.
+# httpx2's limit for all header lines together, here for each line.
 MAX_HEADER_BYTES = 100 * 1024
-# httpx2 sends them if they are wanted.
+# aiohttp must not add these headers. httpx2 sends those that are wanted.
 NO_DEFAULT_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 # The first class that an error belongs to decides.
@@ -51,7 +51,8 @@ def translated_errors() -> Iterator[None]:
 
 
 class LoopConnector(aiohttp.TCPConnector):
-    """Connections that end with their event loop. aiohttp logs errors if nobody closed them before.
+    """Connections that end with their event loop. Otherwise, aiohttp would log errors about what
+    was not closed.
 
     The models of a process keep their connections until its event loop ends.
     """
@@ -70,8 +71,8 @@ class LoopConnector(aiohttp.TCPConnector):
 
 
 class PublicResolver(aiohttp.ThreadedResolver):
-    """Resolves only hosts on the public internet. The result is what a connection is made to, so a
-    host cannot have other addresses then than when its URL was checked.
+    """Resolves only hosts with allowed addresses. The connection uses these addresses, so that a
+    changed answer of DNS cannot redirect it.
     """
 
     async def resolve(
@@ -151,7 +152,7 @@ class ResponseStream(httpx2.AsyncByteStream):
     """The body of a response. Each chunk is everything that has arrived.
 
     While the caller uses a chunk, the process reads nothing from the connection. What arrives
-    meanwhile waits in the socket, and is received at once.
+    meanwhile waits in the socket, and is received as one chunk.
     """
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:

@@ -40,7 +40,7 @@ def summed(
 
 
 def plain_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of `summed` under the names in KEYS and FIGURES."""
+    """Return the rows of `summed` without the prefixes of their names."""
     return [
         {name.removeprefix("by_").removeprefix("sum_"): value for name, value in row.items()}
         for row in rows

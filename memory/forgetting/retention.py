@@ -61,7 +61,7 @@ def expired_sessions(days: int | None = None) -> QuerySet[Session]:
 
 
 def cutoff(days: int | None) -> CombinedExpression:
-    """Return a query expression: the earliest last activity of chats that have not expired."""
+    """Return a query expression: chats without activity since this time have expired."""
     kept = F("project__keep_days") if days is None else Value(days)
     length = ExpressionWrapper(kept * Value(timedelta(days=1)), output_field=DurationField())
     return Now() - length
@@ -75,7 +75,7 @@ def shared_messages(path: str, other: str, days: int | None) -> QuerySet[Message
     rows = Message.objects.filter(
         project=OuterRef("project"), **{path: OuterRef("pk")}, forgotten_at=None
     )
-    # Not a negated condition, because a single kept session among several is enough.
+    # Not a negated condition, because one kept session among several is enough.
     active = Q(**{f"{other}__last_activity_at__gte": cutoff(days)})
     summaries = Entry.objects.filter(project=OuterRef("project"), session=OuterRef(other))
     kept = active | Q(**{f"{other}__pinned": True}) | Exists(summaries.filter(pinned=True))
@@ -88,7 +88,7 @@ def count_expired(project: Project, days: int) -> int:
 
 
 def forget_expired(seconds: float = float("inf")) -> bool:
-    """Forget the expired chats for at most `seconds`; return whether none is left.
+    """Forget the expired chats. Return False if `seconds` were not enough.
 
     A chat that cannot be forgotten is left to the next run.
     """

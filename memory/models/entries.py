@@ -51,7 +51,9 @@ ENTRY_REVISION_SEARCH_VECTOR = SearchVector("summary", config="simple")
 
 
 def lines_field() -> models.JSONField:
-    """Return the column of the lines of a text. It is empty if an older version wrote the text."""
+    """Return the column of the lines of a text. It can be empty, for example for texts of an older
+    version of Strata.
+    """
     return models.JSONField(
         _("lines"),
         default=list,
@@ -130,7 +132,7 @@ class Entry(IdModel, ProjectScopedModel):
     period_key = models.CharField(_("period"), max_length=10)
     zone = models.CharField(_("time zone"), max_length=64)
     session = optional_parent_key(Session, _("chat"), "entries")
-    # No index of its own, because most entries have none: `entry_of_file` is smaller.
+    # Without an index: most entries have no file, so `entry_of_file` is smaller.
     file = models.ForeignKey(
         "FileRevision",
         verbose_name=_("file"),

@@ -58,7 +58,7 @@ class PageLoginMiddleware(LoginRequiredMiddleware):
     def handle_no_permission(self, request, view_func):
         if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
-        # After the sign-in, return to the page with the form: its own address shows nothing.
+        # After the sign-in, return to the page with the form: the address of a POST shows nothing.
         try:
             page = urlsplit(request.headers.get("Referer", ""))
         except ValueError:

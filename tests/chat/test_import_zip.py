@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -133,6 +134,16 @@ def test_more_than_may_be_unpacked_is_refused(monkeypatch):
     monkeypatch.setattr(zip_files, "MAX_UNPACKED_BYTES", 2 * len(TALK) - 1)
     files = {"conversations-000.json": TALK, "conversations-001.json": TALK}
     assert "larger than" in refusal(zip_of(files))
+
+
+def test_a_large_file_is_read_in_one_go():
+    data = random.Random(1).randbytes(5 * 2**20)
+    for way in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", way) as archive:
+            archive.writestr("photo.png", data)
+        with zip_files.open_zip(buffer) as archive:
+            assert zip_files.open_member(archive, "photo.png").read(50 * 2**20) == data
 
 
 def test_too_many_files_are_refused(monkeypatch):

@@ -215,6 +215,40 @@ def test_a_question_about_the_past_brings_facts_that_have_ended(give, fact_promp
     assert matching("Who owns billing?") == ""
 
 
+def test_a_question_about_the_past_brings_them_without_any_fact_of_today(give, project, owner):
+    give("the platform team", valid_until=MARCH + timedelta(days=60))
+    indexing.catch_up()
+    session = Session.objects.create(project=project, creator=owner)
+    asked = preview(session, "Who owned billing in March?", owner)
+    assert "the platform team" in str([it.messages for it in asked.sections])
+    project.memory_enabled = False
+    project.save()
+    session = Session.objects.create(project=project, creator=owner)
+    asked = preview(session, "Who owned billing in March?", owner)
+    assert "the platform team" not in str([it.messages for it in asked.sections])
+
+
+def test_the_fact_that_matches_best_is_kept_where_room_is_short(give, project, owner, monkeypatch):
+    fill(give)
+    names = ("shed", "pond", "path")
+    for number, part in enumerate(names, 1):
+        give(
+            GARDENER, subject=f"The {part} of the garden", since=MARCH - timedelta(days=9 - number)
+        )
+    indexing.catch_up()
+    monkeypatch.setattr("memory.prompt.facts.MATCHING_FACT_TOKENS", 110)
+    session = Session.objects.create(project=project, creator=owner)
+
+    def matching(question: str) -> list[str]:
+        sections = preview(session, question, owner).sections
+        [section] = [it for it in sections if it.name == "matching_facts"]
+        return [line for line in section.messages[0].text.splitlines() if line.startswith("- ")]
+
+    for part in names:
+        [line] = matching(f"Who is responsible for the {part} of the garden?")
+        assert line.startswith(f"- The {part} of the garden")
+
+
 def test_facts_that_most_chats_state_come_first(give, fact_prompt, project, owner, entry):
     old = give("Ana", subject="The key")
     fill(give)

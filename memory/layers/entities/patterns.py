@@ -42,7 +42,7 @@ class Entity:
     """`text` is the spelling in the text. `form` is the same for all spellings of one entity.
 
     `significant` is false if the loss of the entity does not matter, as for a bare 3. An
-    insignificant entity is only used to find other entities in the text.
+    insignificant entity is no loss; it is only compared with entities of other texts.
     """
 
     kind: EntityKind
@@ -198,7 +198,7 @@ DATES = (
 
 # Numbers, amounts of money, percentages
 
-# The smallest number that is significant without a unit.
+# The smallest whole number that is significant without a unit.
 _SIGNIFICANT = 10
 
 _DIGITS = r"\d{1,3}(?: \d{3}){1,6}(?!\d)(?:[.,]\d{1,2}(?!\d))?|\d{1,30}(?:[.,'’]\d{1,12}){0,6}"

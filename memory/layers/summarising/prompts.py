@@ -86,7 +86,8 @@ _MAX_MISSING = 50
 
 
 def numbered(pieces: Iterable[tuple[int, str]]) -> str:
-    """Return a part from `transcript.split_lines` with its lines numbered from 1."""
+    """Return a part from `transcript.split_lines`, with the numbers of its lines in the transcript.
+    """
     return "".join(f"{place + 1} {piece}" for place, piece in pieces)
 
 

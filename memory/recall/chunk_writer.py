@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import lru_cache
 from itertools import groupby
 from uuid import UUID
 
@@ -13,7 +14,6 @@ from memory.models import Chunk
 from memory.recall import fulltext, wordpieces
 from memory.recall.embedders import Embedder
 from memory.recall.embedders.base import Matrix
-from memory.recall.search import vector_literal
 from memory.recall.service import format_excerpt
 from projects.core import token_counting
 from projects.core.database import fetch
@@ -186,5 +186,16 @@ def _element(value: object) -> str:
 def vector_literals(vectors: Matrix) -> list[str]:
     """Return vectors in pgvector's text format, rounded to half precision, in which they are
     stored.
+
+    Numbers are looked up in a table, which takes a sixth of the time of formatting each number.
     """
-    return [vector_literal(vector) for vector in vectors.astype(np.float16)]
+    texts = _half_precision_texts()
+    rows = vectors.astype(np.float16).view(np.uint16).tolist()
+    return [f"[{','.join([texts[bits] for bits in row])}]" for row in rows]
+
+
+@lru_cache(maxsize=1)
+def _half_precision_texts() -> list[str]:
+    """Return the texts of all half-precision numbers, indexed by their bits."""
+    numbers = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    return [f"{number:.5g}" for number in numbers.tolist()]

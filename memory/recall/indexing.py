@@ -15,7 +15,7 @@ from datetime import timedelta
 from itertools import accumulate
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -259,7 +259,8 @@ def _advance_cursors(stretches: Iterable[SessionStretch]) -> None:
         for stretch in stretches
     ]
     if rows:
-        fetch(_ADVANCE, [list(column) for column in zip(*rows, strict=True)])
+        with connection.cursor() as database:
+            database.execute(_ADVANCE, [list(column) for column in zip(*rows, strict=True)])
 
 
 def remove_chunks(session: Session, seqs: Sequence[int]) -> int:

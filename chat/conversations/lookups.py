@@ -279,6 +279,10 @@ class Answer:
         first = self.turn.model
         log.warning("model_switched model=%s reason=%s", first, error.message)
         second = self.turn.project.fallback_model
+        message = self.turn.reply_to
+        if message is not None and not message._state.adding:
+            # It may have been changed or deleted while the first model was asked.
+            message.refresh_from_db(fields=["text", "deleted_at", "hidden_at"])
         self.turn = replace(self.turn, chosen_model=second, shown_ids=set(), _shared={})
         self.prepare()
         self.loop.failed_model = {"model": first, "reason": str(error.message)}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.translation import gettext_noop as _
 
 from chat import providers
 from chat.models import Message, Role, display_name
@@ -37,7 +38,7 @@ DEFAULT_PERSONA = (
     "You are the assistant of the project “{project}”. Be helpful, accurate and brief. "
     "If you do not know something, say so."
 )
-DELETED = "The message was deleted before the model answered it."
+DELETED = _("The message was deleted before the model answered it.")
 TOO_LONG = "The question and the answers of tools have {} tokens, and the limit here is {}."
 # The maximum number of member names that the instructions can list.
 MAX_MEMBERS = 50

@@ -200,8 +200,7 @@ async def follow_live(live: LiveReply, position: int = 0) -> AsyncIterator[Follo
 
 
 async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[FollowedEvent]:
-    """Yield the events of `follow`, without reasoning, for a reply that another process writes.
-    """
+    """Yield the events of `follow`, without reasoning, for a reply that another process writes."""
     rows = Message.objects.filter(pk=reply_id, deleted_at=None)
     row = await in_thread(rows.values_list("text", "status", "lookups").first)
     lookups: tuple[Lookup, ...] = ()

@@ -50,9 +50,9 @@ class Line:
     - `sources`: the ids of the messages that the line is based on. Without ids, any message of the
       entry may be its source.
     - `score`: the salience of a quotation, comparable within a project. For other lines, it is
-      derived from the rank. - `place`: the position of a quotation in its conversation. It is 0 for
-      other lines. - `until`: the day on which a newer fact replaced that of this line. It is not
-      stored.
+      derived from the rank.
+    - `place`: the position of a quotation in its conversation. It is 0 for other lines.
+    - `until`: the day on which a newer fact replaced that of this line. It is not stored.
     """
 
     text: str

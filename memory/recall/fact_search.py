@@ -27,7 +27,7 @@ from projects.models import Project
 
 # The maximum number of facts found by vectors, and of facts found by words.
 MAX_FACTS = 100
-# The part of the score by meaning is SIMILARITY_WEIGHT × similarity + SIMILARITY_OFFSET.  The
+# The part of the score by meaning is SIMILARITY_WEIGHT × similarity + SIMILARITY_OFFSET. The
 # weight was fitted on half of the questions in tests/memory/data/fact_questions.txt. The offset
 # makes scores comparable with those of excerpts.
 SIMILARITY_WEIGHT = 24.0

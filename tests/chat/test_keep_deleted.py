@@ -6,6 +6,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from chat.conversations import edits, generation
+from chat.conversations.lookups import Answer
 from chat.conversations.messages import begin_reply, post_message
 from chat.models import Message
 from chat.prompt import sections
@@ -88,6 +89,32 @@ def test_a_message_deleted_while_its_reply_waits_is_not_sent(session, editor, sc
     reply.refresh_from_db()
     assert (reply.status, reply.error) == ("failed", sections.DELETED)
     assert scripted.requests == []
+
+
+def test_a_message_deleted_while_the_first_model_fails_is_not_sent_to_the_second(
+    session, project, editor, scripted, monkeypatch
+):
+    project.fallback_model = "openai-chat:other"
+    project.save()
+    waiting = post_message(session, "My password is tulip.", author=editor)
+    queued = begin_reply(waiting)
+    switch = Answer._switch
+
+    def delete_and_switch(self, error) -> None:
+        edits.delete(waiting)
+        switch(self, error)
+
+    monkeypatch.setattr(Answer, "_switch", delete_and_switch)
+    scripted.status(503)
+
+    async def generate() -> None:
+        async for _ in generation.stream_reply(queued):
+            pass
+
+    async_to_sync(generate)()
+    queued.refresh_from_db()
+    assert (queued.status, queued.error) == ("failed", sections.DELETED)
+    assert [request["model"] for request in scripted.requests] == ["scripted"]
 
 
 def test_a_message_that_waits_for_its_answer_is_deleted_like_any_other(

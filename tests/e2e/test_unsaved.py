@@ -6,7 +6,9 @@ from playwright.sync_api import Page, expect
 from tests.chat.pictures import picture
 from tests.e2e.conftest import created
 from tests.e2e.test_images import upload
+from tests.membership import join
 from tests.server import PASSWORD
+from tests.torture.clients import Api
 
 FACTS = {"billing": "the payments team", "the café": "Ines"}
 
@@ -157,3 +159,15 @@ def test_a_note_that_was_sent_after_the_session_ended_is_there_after_signing_in(
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("article")).to_contain_text("The door code is 4711.")
     expect(note).to_have_value("")
+
+
+def test_a_note_is_not_shown_to_another_user_who_signs_in(page, note, server):
+    slug = page.url.split("/")[-3]
+    join(Api(server.url, server.token), slug, "edgar", server.edgars_token)
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_label("Username").fill("edgar")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url(f"**/projects/{slug}/notes/")
+    expect(page.get_by_label("New note")).to_have_value("")

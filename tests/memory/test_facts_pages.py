@@ -83,6 +83,12 @@ def test_the_facts_of_today_and_of_a_past_day_are_listed(give, see, viewer):
     assert "the platform team" in both and "the payments team" in both
 
 
+def test_who_decides_on_a_fact_also_approves_it_by_entering_it(extracted, post, editor):
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because="asked")
+    post(editor, f"{URL}add/", FORM | {"object": "platform team"})
+    assert Fact.objects.get().state == FactStatus.LIVE
+
+
 def test_words_are_looked_for(give, see, viewer):
     give("the platform team"), give("Ana", subject="The door")
     page_text = see(viewer, f"{URL}?q=door")

@@ -20,7 +20,6 @@ class SummaryLimits(NamedTuple):
     words: int
 
 
-# DESIGN, "Summaries".
 CONVERSATION = SummaryLimits(bullets=3, words=80)
 DIGEST = SummaryLimits(bullets=4, words=120)
 
@@ -86,8 +85,7 @@ _MAX_MISSING = 50
 
 
 def numbered(pieces: Iterable[tuple[int, str]]) -> str:
-    """Return a part from `transcript.split_lines`, with the numbers of its lines in the transcript.
-    """
+    """Return a part from `transcript.split_lines`, with its line numbers in the transcript."""
     return "".join(f"{place + 1} {piece}" for place, piece in pieces)
 
 

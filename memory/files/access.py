@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from django.db.models import Min, Prefetch, Q, QuerySet
+from django.db.models import Exists, Min, OuterRef, Prefetch, Q, QuerySet
 from django.http import Http404
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -56,8 +56,8 @@ def with_versions(
     """
     versions = FileRevision.objects.filter(project=project).select_related("added_by")
     if moment is not None:
-        rows = rows.filter(created_at__lte=moment)
         versions = versions.filter(created_at__lte=moment)
+        rows = rows.filter(Exists(versions.filter(document=OuterRef("pk"))))
     return rows.prefetch_related(Prefetch("revisions", versions.order_by("-number")))
 
 

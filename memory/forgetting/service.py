@@ -7,11 +7,13 @@ next cycle rewrites it from the other sources.
 """
 
 import logging
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain, zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -268,15 +270,19 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
     lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]
     blocks = Block.objects.filter(pk__in=sample(deletions.blocks))
     passages = FilePassage.objects.filter(pk__in=sample(passages_of(project, deletions)))
-    texts = [
-        *messages.values_list("text", flat=True)[:MAX_PHRASES],
-        *summaries.values_list("summary", flat=True)[:MAX_PHRASES],
-        *lost_lines[:MAX_PHRASES],
-        *blocks.values_list("content", flat=True),
-        *passages.values_list("text", flat=True),
-        *(fact.text for fact in Fact.objects.filter(pk__in=sample(deletions.facts))),
-    ]
-    phrases = dict.fromkeys(longest_phrase(text[:MAX_TEXT_CHARS]) for text in texts)
+    # One of each store in turn, so that many messages leave room for the others.
+    texts = zip_longest(
+        messages.values_list("text", flat=True),
+        summaries.values_list("summary", flat=True),
+        lost_lines[:MAX_PHRASES],
+        blocks.values_list("content", flat=True),
+        passages.values_list("text", flat=True),
+        (fact.text for fact in Fact.objects.filter(pk__in=sample(deletions.facts))),
+        fillvalue="",
+    )
+    phrases = dict.fromkeys(
+        longest_phrase(text[:MAX_TEXT_CHARS]) for text in chain.from_iterable(texts)
+    )
     return [phrase for phrase in phrases if phrase][:MAX_PHRASES]
 
 
@@ -296,8 +302,8 @@ def longest_phrase(text: str) -> str:
 def sample(ids: Iterable[UUID]) -> list[UUID]:
     """Return at most MAX_PHRASES of `ids`, at equal distances in the order of their creation."""
     ordered = sorted(ids)
-    step = max(1, len(ordered) // MAX_PHRASES)
-    return ordered[::step][:MAX_PHRASES]
+    step = max(1, math.ceil(len(ordered) / MAX_PHRASES))
+    return ordered[::step]
 
 
 class SearchedTexts:

@@ -79,7 +79,7 @@ def remove_attachments(project: Project, deletions: DeletionSet) -> int:
     if deletions.user:
         unsent = Q(message=None, uploaded_by=deletions.user)
         others |= unsent & deletions.is_earlier("created_at")
-    return removed + delete(Attachment.objects.filter(others))
+    return removed + delete(Attachment.objects.filter(others, project=project))
 
 
 def remove_reactions(project: Project, deletions: DeletionSet) -> int:

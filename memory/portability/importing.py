@@ -33,6 +33,7 @@ from memory.models import (
     Fact,
     File,
     FileRevision,
+    FileState,
     IndexCursor,
     Tombstone,
     TombstoneKind,
@@ -227,6 +228,10 @@ def import_files(
         revision.save(force_insert=True)
         context.project.has_files = True
     context.project.save(update_fields=["has_files"])
+    # Only the latest version with text is indexed and summarised, as in `adding.index_again`.
+    indexing = FileRevision.objects.filter(project=context.project, state=FileState.INDEXING)
+    later = indexing.filter(document=OuterRef("document"), number__gt=OuterRef("number"))
+    indexing.filter(Exists(later)).update(state=FileState.READY)
     # A file without a version has no state and no text.
     versions = FileRevision.objects.filter(project=context.project, document=OuterRef("pk"))
     delete_rows(File.objects.filter(~Exists(versions), project=context.project))

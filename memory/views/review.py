@@ -17,7 +17,8 @@ PAGE_SIZE = 50
 @project_page()
 def review(request: HttpRequest, member: Membership) -> HttpResponse:
     """List the entries that match the filters. Without filters, list those that wait for review."""
-    form = ReviewQueueForm(request.GET or {"state": EntryStatus.PROPOSED})
+    is_filtered = bool(request.GET.keys() - {"page"})
+    form = ReviewQueueForm(request.GET if is_filtered else {"state": EntryStatus.PROPOSED})
     entries = entries_for(member)
     entries = form.apply(entries) if form.is_valid() else entries.none()
     page = Paginator(entries.newest_first(), PAGE_SIZE).get_page(request.GET.get("page"))

@@ -157,6 +157,15 @@ def test_a_fact_is_edited_and_its_earlier_text_is_kept(give, post, see, editor):
     assert "Someone changed this fact" in late.content.decode()
 
 
+def test_a_fact_that_ended_on_the_day_it_began_can_be_corrected(give, post, see, editor):
+    fact = give("the platform tem", MARCH, valid_until=MARCH + timedelta(hours=2))
+    fields = {"action": "edit", "object": "the platform team", "version": fact.version}
+    days = {"valid_from": "2026-03-01", "valid_until": "2026-03-01"}
+    post(editor, f"{URL}{fact.pk}/change/", FORM | fields | days)
+    fact.refresh_from_db()
+    assert (fact.object, fact.valid_from) == ("the platform team", MARCH)
+
+
 def test_a_fact_is_closed(give, post, see, editor):
     fact = give("the ledger team")
     post(editor, f"{URL}{fact.pk}/change/", {"action": "close", "at": "2026-06-01"})

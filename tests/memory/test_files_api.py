@@ -97,6 +97,15 @@ def test_an_archive_is_added_file_by_file(api, project, owner):
     assert [it["name"] for it in body["refused"]] == ["docs/empty.md"]
 
 
+def test_an_archive_that_begins_with_a_pdf_is_added_file_by_file(api, project, owner):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("report.pdf", samples.pdf("The report"))
+        packed.writestr("notes.txt", MANUAL)
+    body = upload(api(owner), "papers.zip", archive.getvalue()).json()
+    assert [it["name"] for it in body["files"]] == ["report.pdf", "notes.txt"]
+
+
 def test_a_file_that_is_refused_says_why(api, project, owner):
     response = upload(api(owner), content=b"")
     assert response.status_code == 400

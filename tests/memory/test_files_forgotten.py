@@ -10,7 +10,7 @@ from django.utils import timezone
 from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.importers import FileResult, import_file
-from chat.models import Message, Visibility
+from chat.models import Attachment, Message, Visibility
 from memory.files import processing
 from memory.forgetting.replay import replay
 from memory.forgetting.service import ForgetScope, forget, preview
@@ -124,6 +124,18 @@ def test_a_user_takes_the_versions_along_that_they_added_to_files_of_others(proj
     }
 
 
+def test_unsent_images_in_other_projects_stay(project, owner, editor):
+    others = create_project(owner, name="Other")
+    for place in (project, others):
+        session = create_session(place, owner)
+        Attachment.objects.create(
+            project=place, session=session, uploaded_by=editor, size=1, width=1, height=1
+        )
+    receipt = forget(project, ForgetScope(user=editor.pk), owner)
+    assert receipt.removed["attachments"] == 1
+    assert Attachment.objects.get().project == others
+
+
 def test_a_chat_with_only_the_words_of_a_user_keeps_the_files_of_others(project, owner, editor):
     session = create_session(project, owner)
     post_messages(session, [draft("Where is the manual?", author=editor)])
@@ -183,7 +195,9 @@ def test_an_export_brings_files_along_with_their_versions_and_passages(project, 
     new = create_project(owner, name="Copy")
     import_file(new, owner, "export.zip", file, "auto", result=FileResult())
     copy = File.objects.get(project=new, name=document.name)
-    assert [row.number for row in copy.revisions.order_by("number")] == [1, 2]
+    # Only the latest version is indexed, and the file is summarised from it.
+    states = copy.revisions.order_by("number").values_list("number", "state")
+    assert [*states] == [(1, "ready"), (2, "indexing")]
     assert read(copy).progress == 100
     texts = Chunk.objects.filter(project=new).values_list("text", flat=True)
     assert any("six months" in text for text in texts)

@@ -13,9 +13,10 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.importers import import_file
 from chat.models import Message, MessageRevision, Session
+from memory import facts
 from memory import recall as recalls
 from memory.forgetting import service
-from memory.forgetting.scope import TombstoneScope
+from memory.forgetting.scope import DeletionSet, TombstoneScope
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.layers import cycle
 from memory.layers.bank_cache import rendered_bank
@@ -33,6 +34,7 @@ from memory.models import (
 from memory.moderation import entry_operations
 from memory.recall.indexing import catch_up
 from projects.core.errors import InvalidInputError
+from projects.core.models import new_id
 
 pytestmark = pytest.mark.django_db
 
@@ -507,6 +509,27 @@ def quoted(scope) -> str:
     """What recall finds on everything that these tests speak of."""
     results = recalls.recall(scope, "the vault opens with nine four seven two; cutover on 3 March")
     return "\n".join(result.text for result in results)
+
+
+def test_samples_are_taken_from_the_whole_range():
+    ids = [new_id() for _ in range(2 * service.MAX_PHRASES - 1)]
+    sample = service.sample(ids)
+    assert len(sample) == service.MAX_PHRASES and sample[-1] == max(ids)
+
+
+def test_phrases_of_a_fact_are_searched_beside_those_of_many_messages(project, owner):
+    member = project.memberships.select_related("user", "project").get(user=owner)
+    fact, _ = facts.create_fact(
+        member,
+        facts.Statement("The garden gate", "is opened by", "the old gardener", timezone.now()),
+    )
+    session = Session.objects.create(project=project, creator=owner)
+    texts = [f"Sentence {number} of a long talk about ferries" for number in range(30)]
+    messages = post_messages(session, [draft(text, author=owner) for text in texts])
+    deletions = DeletionSet(messages={it.pk for it in messages}, facts={fact.pk})
+    phrases = service.deleted_phrases(project, deletions)
+    assert len(phrases) <= service.MAX_PHRASES
+    assert any("gate" in phrase for phrase in phrases)
 
 
 def test_words_without_end_are_cut_in_phrases():

@@ -306,3 +306,12 @@ def test_every_act_without_a_script_style_or_handler(client, owner, entry, waiti
         assert " style=" not in text
         assert " onclick=" not in text
         assert "<script>" not in text
+
+
+def test_the_second_page_of_the_queue_is_that_of_the_queue(client, owner, waiting, monkeypatch):
+    monkeypatch.setattr("memory.views.review.PAGE_SIZE", 2)
+    proposed = {str(entry.pk) for entry in waiting(3)}
+    waiting(2, state=EntryStatus.LIVE, waits_because="")
+    pages = [listed_ids(client, owner, f"?page={number}") for number in (1, 2)]
+    assert [len(page) for page in pages] == [2, 1]
+    assert set.union(*pages) == proposed

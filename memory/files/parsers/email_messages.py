@@ -44,9 +44,10 @@ def _collect(
         inner.extend(_inside(part))
     elif kind == "multipart/alternative":
         parts = _inside(part)
-        # The plain text, or else the last version, which is the best one.
+        # The plain text, or else the last version with text, which is the best one.
         plain = [it for it in parts if it.get_content_type() == "text/plain" and _text(it).strip()]
-        for chosen in plain[:1] or parts[-1:]:
+        others = [it for it in parts if it.is_multipart() or it.get_content_type() == "text/html"]
+        for chosen in plain[:1] or others[-1:]:
             _collect(chosen, bodies, lines, inner)
     elif part.is_multipart():
         for inside in _inside(part):

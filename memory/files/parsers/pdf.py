@@ -125,17 +125,23 @@ def _field_text(getter: Callable[..., int], pdf: pypdfium2.PdfDocument, field: o
 
 
 def _headings(pdf: pypdfium2.PdfDocument) -> dict[int, tuple[str, ...]]:
-    """Return, for each page, the path of bookmarks to which it belongs."""
-    starts: dict[int, tuple[str, ...]] = {}
+    """Return, for each page, the path of bookmarks to which it belongs.
+
+    A page with several bookmarks belongs to the first, and the pages after it to the last.
+    """
+    first: dict[int, tuple[str, ...]] = {}
+    last: dict[int, tuple[str, ...]] = {}
     path: list[str] = []
     for bookmark in islice(pdf.get_toc(max_depth=MAX_BOOKMARK_DEPTH), MAX_BOOKMARKS):
         target = bookmark.get_dest()
         index = target.get_index() if target else None
         path[bookmark.level :] = [" ".join(clean(bookmark.get_title()).split())[:300]]
         if index is not None:
-            # If several bookmarks lead to a page, the first is used.
-            starts.setdefault(index + 1, tuple(filter(None, path)))
-    headings: dict[int, tuple[str, ...]] = {0: ()}
+            last[index + 1] = tuple(filter(None, path))
+            first.setdefault(index + 1, last[index + 1])
+    headings: dict[int, tuple[str, ...]] = {}
+    current: tuple[str, ...] = ()
     for number in range(1, len(pdf) + 1):
-        headings[number] = starts.get(number, headings[number - 1])
+        headings[number] = first.get(number, current)
+        current = last.get(number, current)
     return headings

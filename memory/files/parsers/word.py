@@ -76,7 +76,9 @@ class _Walk:
         boxes: list[Any] = []
         self.inline(element, pieces, boxes)
         text = clean("".join(pieces)).strip()
-        level = self.levels.get(_style(element), _outline_level(element))
+        level = _outline_level(element)
+        if level is None:
+            level = self.levels.get(_style(element))
         if text and level:
             self.close()
             self.headings = open_headings(self.headings, level, " ".join(text.split()))

@@ -72,11 +72,12 @@ def recognise(path: Path, name: str = "") -> str:
         sample = file.read(SAMPLE_BYTES)
     if not sample:
         raise unreadable("no_text", DEFAULT)
-    if PDF_MAGIC in sample[: PDF_MAGIC_WITHIN + len(PDF_MAGIC)]:
-        return "pdf"
+    # Before PDF: the first file of an archive may be a PDF that is not compressed.
     if sample.startswith(ZIP_MAGIC):
         with open_package(path) as archive:
             return _zip_kind(archive)
+    if PDF_MAGIC in sample[: PDF_MAGIC_WITHIN + len(PDF_MAGIC)]:
+        return "pdf"
     if sample.startswith(OLE_MAGIC):
         encrypted = OLE_ENCRYPTED in path.read_bytes()[: DEFAULT.max_bytes]
         raise unreadable("encrypted" if encrypted else "unsupported", DEFAULT)

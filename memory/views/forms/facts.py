@@ -61,7 +61,9 @@ class FactForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = self.cleaned_data
-        begin, end = data.get("valid_from"), data.get("valid_until")
+        known = self.fact
+        begin = self._moment(data.get("valid_from"), known.valid_from if known else None)
+        end = self._moment(data.get("valid_until"), known.valid_until if known else None)
         if begin and end and end <= begin:
             self.add_error("valid_until", _("The end must be after the start."))
         return data

@@ -3,9 +3,13 @@
 import io
 import re
 import zipfile
+from email.message import EmailMessage
 from pathlib import Path
 
+import docx
 import pytest
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
 from PIL import Image, ImageDraw, ImageFont
 
 from memory.files.reading import (
@@ -152,6 +156,17 @@ def test_bookmarks_are_headings_of_pages(file):
     assert [item.headings for item in document.sections] == [(), ("Chapter",), ("Chapter",)]
 
 
+def test_pages_after_a_page_with_several_bookmarks_belong_to_the_last(file):
+    bookmarks = [
+        b"<</Type/Outlines/First 11 0 R/Last 12 0 R/Count 2>>",
+        b"<</Title(One)/Parent 10 0 R/Next 12 0 R/Dest[6 0 R/Fit]>>",
+        b"<</Title(Two)/Parent 10 0 R/Prev 11 0 R/Dest[6 0 R/Fit]>>",
+    ]
+    data = samples.pdf("One", "Two", "Three", extra=bookmarks, root="/Outlines 10 0 R")
+    document = read_document(file("a", data), "a")
+    assert [item.headings for item in document.sections] == [(), ("One",), ("Two",)]
+
+
 def test_a_page_of_a_pdf_as_an_image(file):
     path = file("a.pdf", samples.pdf("One", "Two"))
     image = Image.open(io.BytesIO(page_image(path, 2, 300)))
@@ -170,6 +185,19 @@ def test_word_keeps_headings_tables_and_insertions(file):
         ("", None, ("Trains",), "Second class below four hours."),
         ("", None, ("Trains", "Refunds"), "Trip | Limit\nDay | 120 EUR\n\nAsk Ana first."),
     ]
+
+
+def test_a_paragraph_of_a_style_for_text_can_be_a_heading(file):
+    document = docx.Document()
+    heading = document.add_paragraph("Refunds", "Body Text")
+    level = OxmlElement("w:outlineLvl")
+    level.set(qn("w:val"), "0")
+    heading._p.get_or_add_pPr().append(level)
+    document.add_paragraph("Ask Ana first.")
+    buffer = io.BytesIO()
+    document.save(buffer)
+    [section] = read_document(file("a", buffer.getvalue()), "a").sections
+    assert (section.headings, section.text) == (("Refunds",), "Ask Ana first.")
 
 
 def test_slides_have_titles_tables_and_notes(file):
@@ -258,6 +286,17 @@ def test_a_mail_with_an_attachment_and_a_mail_in_it(file):
     assert first.text.endswith("\n\nWe meet in the café.")
     assert second.headings == ("Minutes", "Old news")
     assert second.text.endswith("The forwarded text.")
+
+
+def test_a_mail_with_an_invitation_keeps_its_text(file):
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "ana@example.org", "bo@example.org"
+    mail["Subject"], mail["Date"] = "Minutes", "Fri, 27 Nov 2026 10:00:00 +0000"
+    mail.set_content("<p>We meet in the café.</p>", subtype="html")
+    mail.make_alternative()
+    mail.add_alternative("BEGIN:VCALENDAR", subtype="calendar")
+    [section] = read_document(file("a", mail.as_bytes()), "a").sections
+    assert section.text.endswith("We meet in the café.")
 
 
 DATA = Path(__file__).parent / "data"

@@ -82,9 +82,20 @@ class Turn:
         """The query for recall: the last user message, even if results of tools follow it."""
         if self.reply_to is None or self.reply_to.role == Role.USER:
             return self.reply_to.text if self.reply_to else ""
-        return next(
-            (message.text for message in reversed(self.path) if message.role == Role.USER), ""
+        texts = (
+            message.text
+            for message in reversed(self.path)
+            if message.role == Role.USER and self.is_visible(message)
         )
+        return next(texts, "")
+
+    def is_visible(self, message: HistoryMessage | Message) -> bool:
+        """Return False for a deleted message, unless prompts of the project contain such
+        messages.
+        """
+        if message.deleted_at is None:
+            return True
+        return self.project.keep_deleted and message.hidden_at is None
 
     @cached_property
     def stored_path(self) -> list[HistoryMessage]:

@@ -139,7 +139,7 @@ def message(turn: Turn) -> PromptSection | None:
     if turn.reply_to is None:
         return None
     current = turn.path[_exchange_start(turn) :]
-    if not _is_visible(turn, current[-1]):
+    if not turn.is_visible(current[-1]):
         raise providers.ProviderError(DELETED, status=409, code="message_deleted")
     sources = [
         message for message in current if message is current[-1] or _is_in_prompt(turn, message)
@@ -219,14 +219,7 @@ def _items(messages: Sequence[PromptMessage]) -> tuple[PromptItem, ...]:
 def _is_in_prompt(turn: Turn, message: HistoryMessage | Message) -> bool:
     has_content = message.text or message.calls or message.tool_call_id or message.pk in turn.images
     promptable = is_promptable(message.role, message.tool_call_id)
-    return bool(message.is_final and has_content and _is_visible(turn, message) and promptable)
-
-
-def _is_visible(turn: Turn, message: HistoryMessage | Message) -> bool:
-    """Return False for a deleted message, unless prompts of the project contain such messages."""
-    if message.deleted_at is None:
-        return True
-    return turn.project.keep_deleted and message.hidden_at is None
+    return bool(message.is_final and has_content and turn.is_visible(message) and promptable)
 
 
 def _text(turn: Turn, message: HistoryMessage | Message, labels: set[str] | None) -> str:

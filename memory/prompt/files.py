@@ -119,7 +119,11 @@ def _found(turn: Turn) -> list[PassageRow]:
         files_of=turn.session.pk,
         payer=turn.payer,
     )
-    earlier = [row.text for row in reversed(turn.path[:-1]) if row.role == Role.USER]
+    earlier = [
+        row.text
+        for row in reversed(turn.path[:-1])
+        if row.role == Role.USER and turn.is_visible(row)
+    ]
     results = recall(scope, query_in_chat(question, earlier), limit=MAX_FOUND * 2)
     return [
         PassageRow(it.id, it.source, it.first_seq, it.speaker, it.text)

@@ -201,7 +201,11 @@ def _recall(turn: Turn) -> RecalledContext:
         source_types=(*TRANSCRIPT_SOURCES, SourceType.ENTRY),
         payer=turn.payer,
     )
-    earlier = [row.text for row in reversed(turn.path[:-1]) if row.role == Role.USER]
+    earlier = [
+        row.text
+        for row in reversed(turn.path[:-1])
+        if row.role == Role.USER and turn.is_visible(row)
+    ]
     full_query = query_in_chat(query, [*earlier, turn.session.title])
     results = recall(scope, full_query, limit=MAX_RECALLED)
     excerpts = [result for result in results if result.source_type != SourceType.ENTRY]

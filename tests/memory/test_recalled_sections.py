@@ -3,13 +3,16 @@
 import pytest
 
 from chat.conversations import edits
-from chat.models import Session, Visibility
+from chat.conversations.messages import draft, post_messages
+from chat.models import Role, Session, Visibility
 from chat.prompt.builder import Turn, build
 from chat.prompt.preview import preview
 from memory import blocks
 from memory.layers import conversations
 from memory.models import Entry, EntryStatus
+from memory.prompt import files, sections
 from memory.recall import query_in_chat
+from tests.memory.file_helpers import add_read
 from tests.memory.recall_helpers import AT, say, talk
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +79,47 @@ def test_the_query_reaches_back_to_a_message_that_names_its_subject(follow_up):
     refers = follow_up != "Why?"
     assert query_in_chat(follow_up, earlier).splitlines() == [follow_up, *earlier[: 2 * refers]]
     assert query_in_chat(QUESTION, earlier) == QUESTION
+
+
+@pytest.fixture
+def queries(project, owner, monkeypatch) -> list[str]:
+    """The queries of recall, in conversations and in files."""
+    texts: list[str] = []
+
+    def record(scope, query, limit) -> list:
+        texts.append(query)
+        return []
+
+    add_read(project, owner)
+    monkeypatch.setattr(sections, "recall", record)
+    monkeypatch.setattr(files, "recall", record)
+    return texts
+
+
+PASSWORD = "My password is tulip."
+
+
+def test_a_follow_up_does_not_search_for_a_deleted_message(project, owner, ask, queries):
+    session = talk(project, owner, CUTOVER, PASSWORD)
+    edits.delete(session.messages.get(text=PASSWORD))
+    ask("And what about the second one?", session=session)
+    assert len(queries) == 2 and "cutover" in queries[0] + queries[1]
+    assert not any("tulip" in query for query in queries)
+
+
+def test_an_answer_to_results_of_tools_does_not_search_for_a_hidden_message(
+    project, owner, queries
+):
+    session = talk(project, owner, QUESTION, PASSWORD)
+    call = {"id": "a", "name": "look", "arguments": "{}"}
+    rows = [
+        draft("I look.", role=Role.ASSISTANT, tool_calls=[call]),
+        draft("Here.", role=Role.TOOL, tool_call_id="a"),
+    ]
+    result = post_messages(session, rows)[-1]
+    edits.hide(session.messages.get(text=PASSWORD))
+    build(Turn(session, result))
+    assert queries and not any("tulip" in query for query in queries)
 
 
 def test_a_private_fork_contains_nothing_that_only_the_author_of_its_message_may_see(

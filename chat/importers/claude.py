@@ -79,6 +79,12 @@ def _session(fields: JSONObject, errors: list[str], speaker: str) -> ImportedSes
     items, key = fields.get("chat_messages"), get_text(fields, "uuid")
     if not isinstance(items, list) or not key:
         raise InvalidItemError("It is not a conversation.")
+    # A damaged message becomes an empty node, so that its children are attached to its parent.
+    blank = {
+        name: TreeNode(parent=get_text(message, "parent_message_uuid"))
+        for message in get_objects(fields, "chat_messages")
+        if (name := get_text(message, "uuid"))
+    }
     nodes: dict[str, TreeNode] = {}
 
     def read(message: object) -> tuple[str, TreeNode]:
@@ -88,7 +94,8 @@ def _session(fields: JSONObject, errors: list[str], speaker: str) -> ImportedSes
     for _, (name, node) in parse_each(enumerate(items, 1), read, errors):
         nodes[name] = node
     current = get_text(fields, "current_leaf_message_uuid") or next(reversed(nodes), None)
-    messages, head = order_messages(nodes, current, parse_time(fields.get("created_at")))
+    start = parse_time(fields.get("created_at"))
+    messages, head = order_messages({**blank, **nodes}, current, start)
     return ImportedSession(key, get_text(fields, "name"), messages, is_tree=True, head=head)
 
 

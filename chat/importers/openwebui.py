@@ -68,10 +68,16 @@ def _session(
     if not key or not ("history" in chat or "messages" in chat):
         raise InvalidItemError("It is not a chat.")
     items = get_object(history, "messages") or _linear_history(get_list(chat, "messages"))
+    # A damaged message becomes an empty node, so that its children are attached to its parent.
+    blank = {
+        name: TreeNode(parent=get_text(value, "parentId"))
+        for name, value in items.items()
+        if isinstance(value, dict)
+    }
     nodes = dict(parse_each(items.items(), read, errors))
     current = history.get("currentId") or next(reversed(nodes), None)
     start = parse_time(fields.get("created_at")) or parse_time(chat.get("timestamp"))
-    messages, head = order_messages(nodes, current, start)
+    messages, head = order_messages({**blank, **nodes}, current, start)
     title = get_text(fields, "title") or get_text(chat, "title")
     updated = parse_time(fields.get("updated_at"))
     archived_at = first_plausible(updated, start) if fields.get("archived") is True else None

@@ -212,6 +212,17 @@ def test_a_damaged_message_costs_only_itself(export, damaged):
     assert result.errors[0].startswith("Conversation 1: Message 2: ")
 
 
+def test_a_damaged_message_keeps_the_path_above_it(export):
+    first, second = export["chat_messages"]
+    damaged = {"uuid": "x", "sender": "robot", "parent_message_uuid": "m1"}
+    first["parent_message_uuid"] = ""
+    second["parent_message_uuid"] = "x"
+    export["chat_messages"].insert(1, damaged)
+    [session], result = read(export)
+    assert [(it.key, it.parent) for it in session.messages] == [("m1", None), ("m2", "m1")]
+    assert (session.head, len(result.errors)) == ("m2", 1)
+
+
 def test_a_file_without_conversations_is_refused():
     with pytest.raises(ImportRejectedError):
         read({"uuid": "x"}, 7)

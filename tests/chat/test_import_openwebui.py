@@ -64,6 +64,16 @@ def test_a_damaged_message_costs_only_itself(export):
     assert len(result.errors) == 2
 
 
+def test_a_damaged_message_keeps_the_path_above_it(export):
+    history = export["chat"]["history"]
+    history["messages"]["a"]["content"] = None
+    history["messages"]["next"] = history["messages"]["q"] | {"id": "next", "parentId": "a"}
+    history["currentId"] = "next"
+    [session], _ = read(export)
+    assert {it.key: it.parent for it in session.messages} == {"q": None, "b": "q", "next": "q"}
+    assert session.head == "next"
+
+
 def test_the_text_of_an_attached_document_is_kept(export):
     question = export["chat"]["history"]["messages"]["q"]
     question["files"] = [

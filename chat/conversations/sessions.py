@@ -163,6 +163,9 @@ def _apply(session: Session, settings: dict[str, Any]) -> list[str]:
     if columns.get("visibility") == Visibility.PRIVATE != session.visibility:
         # Revoke the share link when a chat is made private. Its creator can create a new link.
         columns["share_key"] = ""
+    if columns.get("status") == SessionStatus.ACTIVE != session.status:
+        # Otherwise, the next run would close a chat that was closed for inactivity.
+        columns["last_activity_at"] = timezone.now()
     if "history_limit" in columns:
         columns["history_limit"] = clamp_history_limit(columns["history_limit"])
     if columns.get("title", session.title) != session.title:

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chat.conversations.messages import draft, post_messages
-from chat.conversations.sessions import close_idle_sessions
+from chat.conversations.sessions import close_idle_sessions, update_session
 from chat.models import Session, SessionStatus
 from chat.signals import session_closed
 from memory.layers import cycle
@@ -29,6 +29,15 @@ def test_a_chat_without_activity_closes_by_itself(project, owner):
     assert (silent.status, fresh.status) == (SessionStatus.CLOSED, SessionStatus.ACTIVE)
     assert silent.version == 2
     assert close_idle_sessions() == 0
+
+
+def test_a_chat_that_is_opened_again_stays_open(project, owner):
+    session = session_of(project, owner, 31)
+    close_idle_sessions()
+    session.refresh_from_db()
+    update_session(session, status=SessionStatus.ACTIVE)
+    assert close_idle_sessions() == 0
+    assert datetime.now(UTC) - session.last_activity_at < timedelta(days=1)
 
 
 def test_how_long_is_a_setting(project, owner, settings):

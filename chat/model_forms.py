@@ -220,8 +220,12 @@ class SessionModelForm(forms.ModelForm):
         return data
 
     def changes(self) -> dict[str, Any]:
-        """Return the changed settings, for `conversations.sessions.update_session`."""
-        return {name: self.cleaned_data[name] for name in self.changed_data}
+        """Return the changed settings, for `conversations.sessions.update_session`. They include
+        those that the chosen model does not have.
+        """
+        return {
+            name: value for name, value in self.cleaned_data.items() if value != self.initial[name]
+        }
 
 
 class RegenerateForm(forms.Form):

@@ -330,6 +330,22 @@ def lab(db) -> list[str]:
     return [f"lab:{name}" for name in names]
 
 
+@pytest.mark.parametrize(
+    ("before", "name", "fields", "after"),
+    [
+        ("lab:plain", "lab:deep", {"temperature": 0.3}, {"temperature": None}),
+        ("lab:deep", "lab:plain", {"reasoning_effort": "high"}, {"reasoning_effort": ""}),
+    ],
+)
+def test_another_model_does_not_get_settings_that_it_does_not_have(
+    visitor, session, lab, before, name, fields, after
+):
+    Session.objects.filter(pk=session.pk).update(chat_model=before, **fields)
+    url = reverse("session-model", args=["billing", session.pk])
+    assert visitor.post(url, {"chat_model": name} | fields).status_code == 302
+    assert Session.objects.values("chat_model", *after).get() == {"chat_model": name} | after
+
+
 def test_a_new_chat_begins_with_the_chosen_model(visitor, project, lab, scripted):
     page = visitor.get("/projects/billing/").content.decode()
     assert all(f'value="{name}"' in page for name in lab)

@@ -64,7 +64,8 @@ class ConversationFiles:
 
     def __init__(self, files: Mapping[str, ImportedFile], result: ImportResult) -> None:
         self._files, self._result = files, result
-        self._room = min(MAX_DOCUMENTS_BYTES, MAX_ALL_DOCUMENTS_BYTES - result.document_bytes)
+        self._room = MAX_DOCUMENTS_BYTES
+        self._too_long: set[str] = set()
 
     def image(self, file: str, name: str, description: str) -> ImportedImage | None:
         return image_from_zip(self._files.get(file), name, description)
@@ -73,12 +74,16 @@ class ConversationFiles:
         """Return the text of a document, or a note if it is missing, too long or not a text."""
         found = self._files.get(file) if name.lower().endswith(TEXT_FILES) else None
         text = ""
-        if found is not None and self._room > 0:
+        room = min(self._room, MAX_ALL_DOCUMENTS_BYTES - self._result.document_bytes)
+        if found is not None and room > 0 and file not in self._too_long:
             with suppress(ImportRejectedError, UnicodeDecodeError):
-                data = found.open().read(self._room + 1)
-                self._room -= len(data)
+                data = found.open().read(room + 1)
                 self._result.document_bytes += len(data)
-                text = data.decode("utf-8-sig") if self._room >= 0 else ""
+                if len(data) > room:
+                    self._too_long.add(file)
+                else:
+                    self._room -= len(data)
+                    text = data.decode("utf-8-sig")
         return quoted_document(name, text) if text.strip() else f"[file: {name}]"
 
 

@@ -14,7 +14,7 @@ from chat.importers import FileResult, chatgpt, import_file
 from chat.models import Attachment, Message, Session
 from memory.forgetting.service import ForgetScope, forget
 from projects.models import Project
-from tests.chat.exports import BRANCHES, OPENWEBUI, chatgpt_message, file_of, node, zip_of
+from tests.chat.exports import BRANCHES, OPENWEBUI, chatgpt_message, document, file_of, node, zip_of
 from tests.chat.pictures import HTML, opened, picture, png_bomb
 
 pytestmark = pytest.mark.django_db
@@ -97,6 +97,21 @@ def test_documents_of_a_conversation_have_a_limited_size(project, owner, monkeyp
     documents = {f"file-D{n}-x.txt": b"0123456789" for n in range(3)}
     brought(project, owner, with_documents("a.txt", "b.txt", "c.txt") | documents)
     assert question().text.endswith("```\n0123456789\n```\n\n[file: b.txt]\n\n[file: c.txt]")
+
+
+def test_a_document_that_is_too_long_leaves_room_for_the_others(project, owner, monkeypatch):
+    monkeypatch.setattr(chatgpt, "MAX_DOCUMENTS_BYTES", 15)
+    documents = {"file-D0-x.txt": b"0123456789" * 2, "file-D1-x.txt": b"0123456789"}
+    brought(project, owner, with_documents("a.txt", "b.txt") | documents)
+    assert question().text.endswith("[file: a.txt]\n\n[file: b.txt]\n\n```\n0123456789\n```")
+
+
+def test_a_document_that_is_too_long_is_read_once(monkeypatch):
+    monkeypatch.setattr(chatgpt, "MAX_DOCUMENTS_BYTES", 15)
+    result = FileResult()
+    files = chatgpt.ConversationFiles({"D0": document(io.BytesIO(b"0" * 20))}, result)
+    assert [files.document("D0", "a.txt") for _ in range(3)] == ["[file: a.txt]"] * 3
+    assert result.document_bytes == 16
 
 
 def test_documents_of_all_conversations_have_a_limited_size(project, owner, monkeypatch):

@@ -282,7 +282,8 @@ class Answer:
         message = self.turn.reply_to
         if message is not None and not message._state.adding:
             # It may have been changed or deleted while the first model was asked.
-            message.refresh_from_db(fields=["text", "deleted_at", "hidden_at"])
+            changing = ["text", "tokens", "version", "deleted_at", "hidden_at"]
+            message.refresh_from_db(fields=changing)
         self.turn = replace(self.turn, chosen_model=second, shown_ids=set(), _shared={})
         self.prepare()
         self.loop.failed_model = {"model": first, "reason": str(error.message)}

@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat import providers
+from chat.conversations import edits
+from chat.conversations.lookups import Answer
 from chat.conversations.messages import post_message
 from chat.exporters import json as json_exporter
 from chat.models import Message, ModelProvider, Session
@@ -158,6 +160,24 @@ def test_the_second_model_answers_when_the_first_cannot(client, session, scripte
     assert fallback["reason"] in reply["error"]
     # The next answer tries the first model again.
     assert ask(client, session)["model"] == "openai-chat:scripted"
+
+
+def test_the_receipt_names_the_version_that_the_second_model_read(
+    client, session, scripted, second, owner, monkeypatch
+):
+    switch = Answer._switch
+
+    def edit_and_switch(self, error) -> None:
+        edits.edit(Message.objects.get(role="user"), "When is the long cutover?", owner)
+        switch(self, error)
+
+    monkeypatch.setattr(Answer, "_switch", edit_and_switch)
+    scripted.status(503)
+    sections = receipt(client, ask(client, session))["sections"]
+    edited = Message.objects.get(role="user")
+    [item] = [it for section in sections for it in section["items"] if it["id"] == str(edited.pk)]
+    assert (item["revision"], item["tokens"]) == (edited.version, edited.tokens)
+    assert "long" in str(scripted.requests[-1])
 
 
 def test_the_page_shows_which_model_answered_and_why(client, session, scripted, second, owner, api):

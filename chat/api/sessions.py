@@ -34,6 +34,7 @@ from chat.conversations.sessions import (
 from chat.exporters import export_response
 from chat.models import Session, SessionKind, SessionStatus, Visibility
 from chat.prompt.preview import preview
+from chat.providers.booking import Payer
 from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api import etags
@@ -225,7 +226,8 @@ class PromptView(APIView):
         session = permissions.session_for_reading(request.user, pk, request.auth)
         check_is_chat(session)
         content = request.query_params.get("content", "").strip()
-        return Response(PromptSerializer(preview(session, content, request.user)).data)
+        prompt = preview(session, content, request.user, Payer.of(request))
+        return Response(PromptSerializer(prompt).data)
 
 
 class ExportView(APIView):

@@ -6,11 +6,13 @@ from chat.models import Message, Role, Session
 from chat.prompt import builder, tools
 from chat.prompt.builder import Turn
 from chat.prompt.types import Prompt
+from chat.providers.limits import Payer
 from projects.core import token_counting
 
 
-def preview(session: Session, text: str, author) -> Prompt:
-    """Return the prompt of the next reply if `author` posted `text`. Nothing is stored.
+def preview(session: Session, text: str, author, payer: Payer = Payer()) -> Prompt:
+    """Return the prompt of the next reply if `author` posted `text`. No message is stored. Searches
+    for the prompt are booked on `payer`.
 
     Without a text, return the prompt for an unanswered user message. If there is none, return the
     beginning of the prompt for the next message.
@@ -20,7 +22,7 @@ def preview(session: Session, text: str, author) -> Prompt:
         head = Message.objects.get(project=session.project_id, pk=session.head_id)
     waits = head is not None and head.role == Role.USER and head.deleted_at is None
     if not text and waits:
-        return _build(Turn(session, head))
+        return _build(Turn(session, head, payer=payer))
     message = Message(
         id=None,
         session=session,
@@ -31,7 +33,7 @@ def preview(session: Session, text: str, author) -> Prompt:
         text=text,
         tokens=token_counting.count(text),
     )
-    prompt = _build(Turn(session, message))
+    prompt = _build(Turn(session, message, payer=payer))
     return prompt if text else replace(prompt, sections=prompt.sections[:-1])
 
 

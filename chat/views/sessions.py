@@ -124,7 +124,7 @@ def prompt_preview(request: HttpRequest, slug: str, pk) -> HttpResponse:
     """Show the prompt of the next reply by section. `?part` returns only the drawer."""
     chat_session = permissions.session_for_reading(request.user, pk, slug=slug)
     permissions.require_chat(chat_session)
-    context = {"prompt": preview(chat_session, "", request.user)}
+    context = {"prompt": preview(chat_session, "", request.user, Payer.of(request))}
     return presenters.drawer(request, chat_session, "chat/_prompt.html", _("Context"), context)
 
 

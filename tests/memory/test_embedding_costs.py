@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 
 from chat.conversations import generation
 from chat.conversations.messages import ask, draft, post_messages
-from chat.models import Call, CallKind, ModelPrice, Session
+from chat.models import Call, CallKind, ModelPrice, Session, Visibility
 from chat.providers import prices
 from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import Payer, embeddings_of
@@ -98,6 +98,21 @@ def test_the_search_for_a_reply_is_booked_with_the_reply(project, owner, embedde
     calls = Call.objects.all()
     assert {call.kind for call in calls} == {"reply", "embedding"}
     assert {(call.user, call.token_id) for call in calls} == {(owner, token)}
+
+
+def test_previews_of_prompts_are_booked_on_their_user_and_token(
+    client, api, owner, editor, project, embedded, scripted
+):
+    session = Session.objects.create(project=project, creator=owner, visibility=Visibility.PROJECT)
+    content = {"content": "When is the cutover of the billing system?"}
+    api(owner).get(f"/api/v1/sessions/{session.pk}/prompt/", content)
+    call = Call.objects.get()
+    assert (call.user, call.token_id) == (owner, Token.objects.get().public_id)
+    post_messages(session, [draft(content["content"], author=owner)])
+    call.delete()
+    client.force_login(editor)
+    client.get(f"/projects/billing/chats/{session.pk}/prompt/")
+    assert {call.user for call in Call.objects.all()} == {editor}
 
 
 def test_searches_are_booked_on_their_user_and_token(client, api, owner, project, embedded):

@@ -9,13 +9,14 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import Q, QuerySet
 
 from chat.models import Message, Role, Session
-from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, TEXT_VECTOR
+from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, SEARCHED_RUN, TEXT_VECTOR
 
 MAX_QUERY_CHARS = 200
 MAX_QUERY_WORDS = 16
 EXCERPT_CHARS = 160
 # The maximum number of chats whose tags are listed.
 MAX_TAGGED = 500
+_RUN = re.compile(SEARCHED_RUN)
 _MARKDOWN = re.compile(r"[*`#>|]+|-{3,}|__+")
 
 
@@ -52,8 +53,8 @@ def _search_visible(query: str) -> QuerySet[Message]:
 
 def search_messages(messages: QuerySet[Message], query: str) -> QuerySet[Message]:
     """Filter by final messages with all words of `query`; the last word may be a prefix."""
-    # As in TEXT_VECTOR: PostgreSQL would parse "<" as the start of a tag.
-    words = query.replace("<", " ").split()[:MAX_QUERY_WORDS]
+    # As in TEXT_VECTOR: PostgreSQL would parse "<" as the start of a tag, and long runs are split.
+    words = _RUN.sub(r"\g<0> ", query.replace("<", " ")).split()[:MAX_QUERY_WORDS]
     # Quoted, so that PostgreSQL splits them further, as in the index.
     words = [word.replace("\\", "\\\\").replace("'", "''") for word in words]
     tsquery = " & ".join(f"'{word}'" for word in words) + ":*" if words else ""

@@ -53,10 +53,11 @@ MAX_SEARCHED_CHARS = 200_000
 # The maximum length of a run of letters and signs, such as "A@1A@1". Longer runs are split, because
 # PostgreSQL takes quadratic time to parse them: 14 s for 24,000 characters.
 MAX_SEARCHED_RUN_CHARS = 100
+SEARCHED_RUN = rf"[^\s,\"(){{}}\[\]]{{{MAX_SEARCHED_RUN_CHARS}}}"
 TEXT_VECTOR = SearchVector(
     Func(
         Func(Left("text", MAX_SEARCHED_CHARS), Value("<"), Value(" "), function="translate"),
-        Value(rf"[^\s,\"(){{}}\[\]]{{{MAX_SEARCHED_RUN_CHARS}}}"),
+        Value(SEARCHED_RUN),
         Value(r"\& "),
         Value("g"),
         function="regexp_replace",

@@ -15,6 +15,7 @@ from chat.conversations.search import (
     word_pattern,
 )
 from chat.models import Message, Status
+from chat.models.messages import MAX_SEARCHED_RUN_CHARS
 from chat.templatetags.highlighting import highlight, highlight_html
 from chat.templatetags.markup import markdown, without_markdown
 
@@ -132,3 +133,12 @@ def test_words_of_a_long_line_without_spaces_are_found(session, owner):
     words = [f"word{number}" for number in range(500)]
     post_messages(session, [draft(json.dumps(words, separators=(",", ":")), author=owner)])
     assert all(search_messages(Message.objects.all(), word).exists() for word in words)
+
+
+@pytest.mark.django_db
+def test_a_long_address_is_found(session, owner):
+    address = "https://example.org/" + "/".join(f"part{number}" for number in range(17))
+    assert len(address) > MAX_SEARCHED_RUN_CHARS
+    post_messages(session, [draft(f"See {address} today", author=owner)])
+    assert search_messages(Message.objects.all(), address).exists()
+    assert not search_messages(Message.objects.all(), address.replace("part3", "part4")).exists()

@@ -107,7 +107,7 @@ def clean_tags(tags: Iterable[str]) -> list[str]:
     Raises InvalidInputError for more than MAX_TAGS tags or a tag of more than MAX_TAG_CHARS.
     """
     found = {
-        tag.casefold(): tag for it in tags if (tag := " ".join(storable(it).split()).strip("#"))
+        tag.casefold(): tag for it in tags if (tag := " ".join(storable(it).split()).strip("# "))
     }
     if len(found) > MAX_TAGS or any(len(tag) > MAX_TAG_CHARS for tag in found.values()):
         message = _("A chat can have %(tags)s tags of at most %(chars)s characters.")

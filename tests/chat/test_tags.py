@@ -6,6 +6,7 @@ import pytest
 
 from chat.conversations.edits import fork
 from chat.conversations.messages import post_message
+from chat.conversations.sessions import clean_tags
 from chat.exporters import get_exporter
 from chat.models import Session
 from tests.html import compact
@@ -35,6 +36,10 @@ def test_tags_are_set_in_the_menu_of_a_chat(client, editor, chats):
     assert chats[2].tags == ["money", "2027", "Year end"]
     refused = client.post(keep, {"title": "Budget", "tags": "x" * 31})
     assert refused.status_code == 400 and "at most 30 characters" in refused.content.decode()
+
+
+def test_a_tag_has_no_spaces_beside_its_sign():
+    assert clean_tags(["# money", "2027 #", "# #", "money"]) == ["money", "2027"]
 
 
 def test_the_list_is_filtered_and_searched_by_tag(client, editor, chats):

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 from django.utils.text import slugify
 
 from chat.models import Session
@@ -51,9 +52,12 @@ def _chunked(parts: Iterable[str]) -> Iterator[bytes]:
 
 
 def file_name(session: Session, format: str) -> str:
-    """Return a file name of title and date, valid on every system: `cutover-2025-03-03.md`."""
+    """Return a file name of title and date, valid on every system: `cutover-2025-03-03.md`. The
+    date is that in the project's time zone.
+    """
     title = slugify(session.title, allow_unicode=True)[:60].strip("-") or "chat"
-    return f"{title}-{session.created_at:%Y-%m-%d}{get_exporter(format).SUFFIX}"
+    created_at = timezone.localtime(session.created_at, session.project.zone)
+    return f"{title}-{created_at:%Y-%m-%d}{get_exporter(format).SUFFIX}"
 
 
 def export_response(session: Session, format: str) -> StreamingHttpResponse:

@@ -170,6 +170,8 @@ def test_a_file_has_a_name_that_every_system_takes(session):
     assert len(name) < 80
     session.title = "…"
     assert exporters.file_name(session, "json") == "chat-2025-03-03.json"
+    session.project.timezone = "Pacific/Kiritimati"
+    assert exporters.file_name(session, "json") == "chat-2025-03-04.json"
 
 
 @pytest.mark.django_db

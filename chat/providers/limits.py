@@ -138,10 +138,10 @@ class Budget:
             ("dollars", "month"): gettext("%(number)s a month"),
         }[self.unit, self.period] % {"number": number}
 
-    def error(self) -> SpendingLimitError:
-        """Return the error for a call that exceeds the limit."""
+    def error(self, needed: Decimal = ZERO) -> SpendingLimitError:
+        """Return the error for a call that exceeds the limit. The call needs at least `needed`."""
         context = {"who": self.name, "amount": self.amount, "time": self.reset_text}
-        if self.reserved and not self.is_used_up:
+        if self.reserved and not self.is_used_up and self.used + needed <= self.maximum:
             message = gettext(
                 "Replies in progress have reserved the rest of the limit of %(who)s (%(amount)s). "
                 "Try again in a moment. At the latest, the limit resets on %(time)s."
@@ -331,8 +331,10 @@ def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: i
     """Return the number of output tokens that fit. Raises `SpendingLimitError` if it is too
     small.
     """
+    least_output = min(MIN_OUTPUT_TOKENS, max_output)
     if budget.unit == "tokens":
         fitting = int(budget.left) - input_tokens
+        needed = Decimal(input_tokens + least_output)
     else:
         fixed, rate = prices.cost(model, input_tokens, 0, 0), prices.cost(model, 0, 0, 1_000_000)
         if fixed is None or rate is None:
@@ -341,11 +343,12 @@ def _fitting_output(budget: Budget, model: str, input_tokens: int, max_output: i
                 raise budget.error()
             return max_output
         left = budget.left - fixed
+        needed = fixed + rate * least_output / 1_000_000
         if left <= 0:
-            raise budget.error()
+            raise budget.error(needed)
         fitting = math.floor(left * 1_000_000 / rate) if rate else max_output
-    if fitting < min(MIN_OUTPUT_TOKENS, max_output):
-        raise budget.error()
+    if fitting < least_output:
+        raise budget.error(needed)
     return fitting
 
 

@@ -198,6 +198,25 @@ def test_a_request_that_does_not_fit_gets_its_own_reason(session, owner, scripte
     assert "(500 tokens a day) is not enough for this request" in str(error)
 
 
+@pytest.mark.parametrize("unit", ["tokens", "dollars"])
+@pytest.mark.parametrize(
+    ("already_used", "reason"),
+    [(900, "is not enough for this request"), (0, "Replies in progress have reserved the rest")],
+)
+def test_only_a_reply_that_would_fit_later_is_told_to_wait(
+    session, owner, scripted, unit, already_used, reason
+):
+    price = {"input_price": 500_000, "output_price": 500_000}
+    ModelPrice.objects.create(model="openai-chat:scripted", **price)
+    SpendingLimit.objects.create(project=session.project, **{f"{unit}_per_day": 1_000})
+    used(session.project, already_used, cost=already_used)
+    soon = timezone.now() + timedelta(minutes=1)
+    reserved = {"outcome": "", "reserved_until": soon, "reserved_tokens": 950}
+    used(session.project, reserved_cost=950, **reserved)
+    _message, reply = ask(session, "Count.", owner)
+    assert reason in str(say(reply, Payer(owner.pk))[-1].error)
+
+
 def test_the_openai_endpoint_answers_429(api, owner, project, used_up, scripted):
     body = {"model": project.slug, "messages": [{"role": "user", "content": "Hello"}]}
     response = api(owner).post("/v1/chat/completions", body, format="json")

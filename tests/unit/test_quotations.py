@@ -270,3 +270,20 @@ def test_every_passage_has_a_text(text):
     found = list(passages(text))
     assert bool(found) == bool(text.strip())
     assert all(it.text.strip() and it.original for it in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "14. April ist der Start der Messe in Graz.",
+        "3.  März: Abgabe der Unterlagen bei der Stadt Graz",
+        "2. Quartal: Umzug des Lagers nach Graz",
+    ],
+)
+def test_the_number_of_a_date_is_no_marker_of_a_list(text):
+    whole = " ".join(text.split())
+    assert [it.text for it in passages(text)] == [whole]
+    assert [it.text for it in passages(f"1. {text}")] == [whole]
+    assert [it.text for it in passages("1. May we move to Graz in the summer.")] == [
+        "May we move to Graz in the summer."
+    ]

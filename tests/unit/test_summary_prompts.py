@@ -206,3 +206,12 @@ def test_any_answer_of_a_model_keeps_to_the_limits(answer, most_bullets, most_wo
     assert 1 <= len(bullets) <= most_bullets
     assert all(bullet.startswith("- ") and len(bullet) > 2 for bullet in bullets)
     assert count_words(text) <= most_words
+
+
+def test_the_number_of_a_date_is_no_marker_of_a_bullet():
+    date, other = "14. April ist der Start der Messe.", "Ana hat die Halle."
+    assert tidied(f"1. {other}\n{date}", 3, 80) == f"- {other}\n- {date}"
+    assert tidied(f"- {date}\n- {other}", 3, 80) == f"- {date}\n- {other}"
+    assert tidied(f"{other}\n{date}", 3, 80) == f"- {other}\n- {date}"
+    answer = parse_answer(json.dumps({"summary": [{"text": date, "lines": [3]}], "facts": []}))
+    assert answer.summary == f"- {date} [3]"

@@ -15,6 +15,7 @@ from datetime import date
 from itertools import dropwhile, islice
 from typing import Any
 
+from memory.layers.summarising.quotations import ORDINAL
 from memory.layers.summarising.transcript import count_words, sentences, shorten
 
 # The maximum number of facts from one answer.
@@ -50,7 +51,8 @@ _NO_DAY = ("", "-", "–", "—")
 # The beginning of a JSON document. Bullets, labels and dates in brackets do not match.
 _JSON = re.compile(r"[{\[]\s*(?:[\"'{\[]|[}\]]\s*$)")
 _CODE_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
-_BULLET = re.compile(r"^\s*(?:[-*+•–—]|\(?\d{1,2}[.)])\s+")
+_BULLET = re.compile(rf"^\s*(?:[-*+•–—]|(?!{ORDINAL})\(?\d{{1,2}}[.)])\s+")
+_ORDINAL = re.compile(ORDINAL)
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s|\*\*[^*]+\*\*:?\s*$|[-=*_]{3,}\s*$)")
 _PREAMBLE = re.compile(
     r"^\W*(?:(?:sure|certainly|of course|okay|ok|absolutely)[,.!:]"
@@ -284,7 +286,7 @@ def _bullets(text: str) -> list[str]:
     bullets: list[str] = []
     for line in lines:
         content = " ".join(_BULLET.sub("", line, count=1).split())
-        if _BULLET.match(line):
+        if _BULLET.match(line) or _ORDINAL.match(line):
             bullets.append(content)
         elif not has_bullets:
             # The text after a preamble on the same line is content: "Here is a summary: …".

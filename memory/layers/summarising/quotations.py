@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory.layers.entities.patterns import MONTH
 from memory.layers.lines import content_words
 from memory.layers.summarising.transcript import count_words, sentences
 
@@ -58,8 +59,10 @@ _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300})\]\((?:https?://|mailto:|/)[^)\s]
 _EMPHASIS = re.compile(
     r"\*\*(?=\S)([^*\n]{1,500})(?<=\S)\*\*|(?<!\w)__(?=\S)([^_\n]{1,500})__(?!\w)"
 )
+# A number that belongs to the next word: 14. April, 2. Quartal. "1. May we …" is an item of a list.
+ORDINAL = rf"\d{{1,2}}\.\s{{1,9}}(?i:(?!may\b){MONTH}|(?:quart(?:al|er)|halbjahr)\b)"
 # Markdown markers at the start of a line, and the box of a task.
-_MARKS = re.compile(r"^(?:[#>*+\-•]+\s+|\d+[.)]\s+)+(?:\[[ xX]\]\s+)?")
+_MARKS = re.compile(rf"^(?:[#>*+\-•]+\s+|(?!{ORDINAL})\d+[.)]\s+)+(?:\[[ xX]\]\s+)?")
 # Table rows and horizontal rules; lines that quote another message.
 _NO_PROSE = re.compile(r"^\s*(?:\||[-=*_]{3,}\s*$)")
 _QUOTED = re.compile(r"^\s*>(?!\s?\d)")

@@ -33,10 +33,11 @@ class Turn:
     chat.
 
     `reply_to` may be unsaved if its `seq` and parent are set. `budget` is the maximum number of
-    tokens of the current section. `shown_ids` are the items of the earlier sections. `system` is
-    the system text from an API client. For a request that is not stored, `stateless_history` has
-    the earlier messages, and `stateless_images` the images by message. If `chosen_model` is set, it
-    answers instead of the session's model. Searches for the prompt are booked on `payer`.
+    tokens of the current section. `shown_ids` are the complete items of the earlier sections.
+    `system` is the system text from an API client. For a request that is not stored,
+    `stateless_history` has the earlier messages, and `stateless_images` the images by message. If
+    `chosen_model` is set, it answers instead of the session's model. Searches for the prompt are
+    booked on `payer`.
     """
 
     session: Session
@@ -175,5 +176,6 @@ def run_sections(
         if section is not None:
             sections.append(section)
             left -= section.tokens
-            turn.shown_ids.update(item.id for item in section.items)
+            # An entry of which lines are missing may be in a later section as a whole.
+            turn.shown_ids.update(it.id for it in section.items if len(it.lines) == it.of)
     return sections

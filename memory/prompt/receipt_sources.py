@@ -118,9 +118,13 @@ def readable_sections(receipt: Mapping[str, Any], member: Membership) -> list[Re
     sections: list[Mapping[str, Any]] = receipt.get("sections", [])
     listed = [[] if it["name"] in CHAT_SECTIONS else it["items"] for it in sections]
     reader = _SourceReader(member, [item for items in listed for item in items])
-    readable = []
+    readable: list[ReceiptSection] = []
+    keys: set[str] = set()
     for section, items in zip(sections, listed, strict=True):
         sources = [source for item in items if (source := reader.source(item))]
+        # The index of a line is only valid for one row of an entry, so only the first has a key.
+        sources = [replace(it, key="") if it.key in keys else it for it in sources]
+        keys.update(source.key for source in sources)
         unavailable = len(items) - len(sources)
         readable.append(ReceiptSection(section["name"], section["tokens"], sources, unavailable))
     return readable
@@ -136,15 +140,13 @@ class _SourceReader:
         rows = entries_for(member).filter(withheld=False)
         self.entries: Mapping[UUID, Entry] = _in_bulk(rows, entries)
         self.earlier_texts = self._earlier_texts(entries)
-        self.lines: dict[UUID, Sequence[Line]] = {}
-        self.shown: dict[UUID, Sequence[Line]] = {}
-        for item in entries:
-            if entry := self.entries.get(UUID(item["id"])):
-                written = self._text_in_prompt(entry, item)
-                self.lines[entry.pk] = lines.from_json(written.lines)
-                self.shown[entry.pk] = _shown_lines(item, written, self.lines[entry.pk])
         # Only of lines that the prompt contained: an entry may have a hundred others.
-        shown = [line for found in self.shown.values() for line in found]
+        shown = [
+            line
+            for item in entries
+            if (entry := self.entries.get(UUID(item["id"])))
+            for line in _read_lines(item, self._text_in_prompt(entry, item))[1]
+        ]
         self.line_sources = open_sources(member.user, project, shown)
         facts = facts_for(member).with_ends().annotate(source=source_subquery())
         self.facts: Mapping[UUID, Fact] = _in_bulk(facts, items, "fact")
@@ -223,7 +225,7 @@ class _SourceReader:
         address = self._url("entry", entry.pk)
         granularity = Granularity(entry.granularity)
         written = self._text_in_prompt(entry, item)
-        every, shown = self.lines[entry.pk], self.shown[entry.pk]
+        every, shown = _read_lines(item, written)
         text = written.summary if shown is every else lines.as_text(shown)
         label = _("a file") if entry.file_id else ""
         if (session := entry.session) is not None:
@@ -349,19 +351,20 @@ class _SourceReader:
         return reverse(name, args=[self.member.project.slug, *args])
 
 
-def _shown_lines(
-    item: ReceiptItem, written: Entry | EntryRevision, every: Sequence[Line]
-) -> Sequence[Line]:
-    """Return the lines in `every` that the prompt contained.
+def _read_lines(
+    item: ReceiptItem, written: Entry | EntryRevision
+) -> tuple[Sequence[Line], Sequence[Line]]:
+    """Return all lines of `written`, and those that the prompt contained.
 
-    Returns all lines if the receipt does not list lines, or if the lines have changed since,
-    because the indexes in the receipt are no longer valid.
+    The prompt contained all lines if the receipt does not list lines. All are also returned if the
+    lines have changed since, because the indexes in the receipt are no longer valid.
     """
+    every = lines.from_json(written.lines)
     places = item.get("lines")
     unchanged = written.revision == item["revision"] and len(every) == item.get("of")
     if not isinstance(places, list) or not unchanged:
-        return every
-    return [line for place, line in enumerate(every) if place in places] or every
+        return every, every
+    return every, [line for place, line in enumerate(every) if place in places] or every
 
 
 def _in_bulk(rows: QuerySet, items: Sequence[ReceiptItem], kind: str = "") -> dict[UUID, Any]:

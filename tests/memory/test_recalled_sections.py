@@ -9,6 +9,8 @@ from chat.prompt.builder import Turn, build
 from chat.prompt.preview import preview
 from memory import blocks
 from memory.layers import conversations
+from memory.layers.bank_cache import rendered_bank
+from memory.layers.lines import Line
 from memory.models import Entry, EntryStatus
 from memory.prompt import files, sections
 from memory.recall import query_in_chat
@@ -204,3 +206,16 @@ def test_the_context_takes_few_queries(project, owner, django_assert_max_num_que
     with django_assert_max_num_queries(8):
         built = build(Turn(session, question))
     assert [section.name for section in built.sections][-2:] == ["details", "message"]
+
+
+def test_an_entry_of_which_lines_are_missing_in_the_bank_is_shown_as_summary(project, owner, ask):
+    session = talk(project, owner, CUTOVER)
+    entry = conversations.summarise(session.pk, AT, force=True)
+    entry.set_lines([Line(text, entry.day) for text in (BILLING, CUTOVER)])
+    entry.save()
+    assert "gists" not in ask(QUESTION)
+    project.bank_max_tokens = rendered_bank(project).tokens - 1
+    project.save()
+    sections = ask(QUESTION)
+    assert BILLING in sections["bank"] and CUTOVER not in sections["bank"]
+    assert CUTOVER in sections["gists"]

@@ -466,3 +466,13 @@ def test_the_former_addresses_lead_to_the_sources(client, api, reply, owner):
             301,
             f"{base}/messages/{reply.pk}/sources/",
         )
+
+
+def test_an_entry_in_two_sections_has_the_lines_of_each(member, two_lines, with_receipt):
+    part, whole = item("conversation", two_lines) | {"lines": [1], "of": 2}, item("gist", two_lines)
+    sections = readable_sections(with_receipt(("bank", [part]), ("gists", [whole])).receipt, member)
+    [bank], [gist] = (section.sources for section in sections)
+    assert bank.texts == ["Ben pays."]
+    assert gist.texts == ["It stays for seven days.", "Ben pays."]
+    # A line is changed by its index, which is only valid for one of the rows.
+    assert bank.key and not gist.key

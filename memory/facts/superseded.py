@@ -1,5 +1,6 @@
 """Find and mark lines of memory that state a fact which is no longer valid."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -17,6 +18,10 @@ from projects.models import Project
 
 # The maximum number of ended facts, the last ended first. Each is compared with all lines.
 MAX_ENDED = 50
+# A letter or digit of a script with spaces.
+_LETTER = r"[^\W\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+# A position that is not within a word or a number, such as 12:00.
+_EDGE = re.compile(rf"(?!(?<={_LETTER}){_LETTER}|(?<=\d[.,:])\d|(?<=\d)[.,:]\d)")
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,20 @@ class EndedFact:
         # The cheap comparisons come first, so that few lines reach the comparison by words.
         return (
             day <= self.until
-            and self.object in text
-            and self.new_object not in text
+            and _contains(text, self.object)
+            and not _contains(text, self.new_object)
             and is_grounded(self.subject, [text])
         )
+
+
+def _contains(text: str, words: str) -> bool:
+    """Return whether `words` occur in `text` as whole words."""
+    start = text.find(words)
+    while start >= 0:
+        if _EDGE.match(text, start) and _EDGE.match(text, start + len(words)):
+            return True
+        start = text.find(words, start + 1)
+    return False
 
 
 def ended_facts(project: Project, moment: datetime | None = None) -> list[EndedFact]:

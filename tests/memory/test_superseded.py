@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from memory import facts
 from memory.facts import Statement
+from memory.facts.superseded import EndedFact
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.lines import Line
@@ -117,3 +118,32 @@ def test_a_bank_without_a_change_takes_one_query(project, owner, entry, django_a
     rendered_bank(project)
     with django_assert_num_queries(1):
         rendered_bank(project)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stated"),
+    [
+        ("billing is done by the po.", True),
+        ("a report on billing is due.", False),
+        ("the po has billing below 90 rpm.", True),
+        ("from po to pm: billing moves.", False),
+        ("billingはpoです", True),
+    ],
+)
+def test_the_objects_of_an_ended_fact_are_whole_words(text, is_stated):
+    fact = EndedFact("billing", "po", "pm", ENDS.date())
+    assert fact.is_stated_in(text, START.date()) is is_stated
+
+
+@pytest.mark.parametrize(
+    ("text", "is_stated"),
+    [
+        ("the team has 2 members.", True),
+        ("the team meets at 12:00.", False),
+        ("the team meets at 2:30.", False),
+        ("the team needs 0.2 l.", False),
+        ("the members of the team: 2, all new.", True),
+    ],
+)
+def test_a_number_is_not_found_in_another(text, is_stated):
+    assert EndedFact("team", "2", "3", ENDS.date()).is_stated_in(text, START.date()) is is_stated

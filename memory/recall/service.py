@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
@@ -180,10 +181,10 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
     vector = embedders.query_vector(embedder, scope.project.pk, scope.booked_on, query)
     rows = search.find_candidates(scope, terms, size, embedder.name, vector)
     if SourceType.FILE not in scope.source_types:
-        return rank_rows(query, rows, terms)
+        return rank_rows(query, rows, terms, zone=scope.project.zone)
     speakers = [speaker_in(row) for row in rows]
     if not any(speakers):
-        return rank_rows(query, rows, terms, ranking.FILE_WEIGHTS)
+        return rank_rows(query, rows, terms, ranking.FILE_WEIGHTS, scope.project.zone)
     named = [
         row._replace(speaker=speaker or row.speaker)
         for row, speaker in zip(rows, speakers, strict=True)
@@ -193,7 +194,7 @@ def find_ranked(scope: RecallScope, query: str) -> RankedRows:
         name: np.where(is_turn, ranking.WEIGHTS.get(name, 0.0), weight)
         for name, weight in ranking.FILE_WEIGHTS.items()
     }
-    return replace(rank_rows(query, named, terms, weights), rows=rows)
+    return replace(rank_rows(query, named, terms, weights, scope.project.zone), rows=rows)
 
 
 def speaker_in(row: RecallResult) -> str:
@@ -207,8 +208,9 @@ def rank_rows(
     rows: Sequence[RecallResult],
     terms: Sequence[Term],
     weights: Mapping[str, float | Floats] = ranking.WEIGHTS,
+    zone: tzinfo = UTC,
 ) -> RankedRows:
-    """Return the ranked rows; `terms` are the terms of the query."""
+    """Return the ranked rows; `terms` are the terms of the query, `zone` that of its dates."""
     if not rows:
         return RankedRows([], {}, {}, np.zeros(0, np.int64), 0)
     parsed = query_parsing.parse_query(query)
@@ -220,18 +222,22 @@ def rank_rows(
     pieces = wordpieces.query_pieces(query_parsing.remove_names(query, speakers))
     # A query that mentions several speakers does not ask about any single one of them.
     is_speaker = np.array([len(speakers) == 1 and name in speakers for name in columns.speaker])
-    arrays = _to_arrays(columns, len(terms), bool(parsed.dates))
+    arrays = _to_arrays(columns, len(terms), zone if parsed.dates else None)
     signals = ranking.measure_signals(parsed, pieces, arrays, idf, is_speaker)
     if "words_own" in weights:
         signals["words_own"] = arrays.matched @ idf / max(float(idf.sum()), 1e-9)
     return RankedRows(rows, signals, weights, arrays.source, parsed.message_share)
 
 
-def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
-    """Return the search's columns as arrays. `columns` has a tuple for each RecallResult field."""
+def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
+    """Return the search's columns as arrays. `columns` has a tuple for each RecallResult field.
+
+    With `zone`, the query contains dates: days are those in this zone, and mentions are read.
+    """
     days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
     mentions: list[list[int]] = [[] for _ in days]
-    if with_mentions:
+    if zone is not None:
+        days = [_day_in(zone, seconds) for seconds in columns.occurred]
         mentions = [
             [(other - EPOCH).days for other in find_relative_days(text, EPOCH + timedelta(day))]
             for text, day in zip(columns.text, days, strict=True)
@@ -252,6 +258,15 @@ def _to_arrays(columns: Any, terms: int, with_mentions: bool) -> CandidateRows:
         by_assistant=np.array([role == Role.ASSISTANT for role in columns.role]),
         parts=np.array(columns.part),
     )
+
+
+def _day_in(zone: tzinfo, seconds: float) -> int:
+    """Return the day of a time in `zone`. Both are counted from 1970."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    # The first and last day of the calendar have no counterpart in every zone.
+    with suppress(OverflowError, ValueError):
+        moment = moment.astimezone(zone)
+    return (moment.date() - EPOCH).days
 
 
 def is_small_talk(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Recall: what is found, for whom, and what each filter leaves."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -221,3 +221,13 @@ def test_the_words_of_a_long_question_are_all_matched(project, owner, conversati
     """More words than a prepared statement has places for, and the last one in place 20."""
     words = " ".join(f"word{number}" for number in range(fulltext.MAX_PREPARED_TERMS + 4))
     assert recalled_texts(project, owner, f"{words} tulips")[0] == GARDEN
+
+
+def test_the_day_of_a_question_is_one_in_the_zone_of_the_project(project, owner):
+    project.timezone = "Pacific/Auckland"
+    project.save()
+    late = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    talk(project, owner, "We fixed the pump.", at=late)
+    talk(project, owner, "We checked the pump.", at=late - timedelta(hours=2))
+    found = recall(RecallScope(project, owner), "What about the pump on 3 March 2026?")
+    assert [result.text for result in found if "day" in result.signals] == ["We fixed the pump."]

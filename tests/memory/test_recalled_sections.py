@@ -13,7 +13,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import Line
 from memory.models import Entry, EntryStatus
 from memory.prompt import files, sections
-from memory.recall import query_in_chat
+from memory.recall import is_small_talk, query_in_chat
 from tests.memory.file_helpers import add_read
 from tests.memory.recall_helpers import AT, say, talk
 
@@ -219,3 +219,9 @@ def test_an_entry_of_which_lines_are_missing_in_the_bank_is_shown_as_summary(pro
     sections = ask(QUESTION)
     assert BILLING in sections["bank"] and CUTOVER not in sections["bank"]
     assert CUTOVER in sections["gists"]
+
+
+@pytest.mark.parametrize("text", ["4711", "2026-03-31?", "And 4711, please?"])
+def test_a_number_is_no_small_talk(text):
+    assert not is_small_talk(text)
+    assert is_small_talk("Thanks, 1!")

@@ -84,7 +84,11 @@ def _change_fact(member: Membership, fact: Fact, change: ReceiptChange) -> str:
         facts.edit(fact, statement, by, fact.version, reason)
         return _("Corrected.")
     if not change.text:
-        facts.close(fact, timezone.now(), by, reason)
+        now = timezone.now()
+        until = getattr(fact, "until", None)
+        # An end that a user enters contradicts the next fact, so a fact that has ended stays as is.
+        if until is None or until > now:
+            facts.close(fact, now, by, reason)
         return _("This fact has ended.")
     parts = (fact.subject, fact.predicate, change.text)
     new = Statement(*parts, valid_from=timezone.now(), user_id=fact.user_id)

@@ -476,3 +476,11 @@ def test_an_entry_in_two_sections_has_the_lines_of_each(member, two_lines, with_
     assert gist.texts == ["It stays for seven days.", "Ben pays."]
     # A line is changed by its index, which is only valid for one of the rows.
     assert bank.key and not gist.key
+
+
+def test_a_fact_that_has_ended_does_not_end_again(change_fact, project):
+    change_fact(act="outdated", text="the payments team")
+    version = Fact.objects.get(pk=change_fact.fact.pk).version
+    assert change_fact(act="outdated").status_code == 200
+    change_fact.fact.refresh_from_db()
+    assert (change_fact.fact.version, change_fact.fact.valid_until) == (version, None)

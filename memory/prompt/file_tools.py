@@ -16,7 +16,14 @@ from memory.files import access
 from memory.models import File, FilePassage, FileRevision, SourceType
 from memory.prompt.files import has_files
 from memory.prompt.sections import CLOSING
-from memory.prompt.tools import DATA_NOTICE, MAX_RESULTS, NOTHING_FOUND, Query, reading_scope
+from memory.prompt.tools import (
+    DATA_NOTICE,
+    MAX_RESULTS,
+    NO_ROOM,
+    NOTHING_FOUND,
+    Query,
+    reading_scope,
+)
 from memory.recall import pack_into_budget, recall
 from projects.core import token_counting
 from projects.core.errors import NotFoundError
@@ -50,7 +57,7 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
     room = turn.budget - token_counting.count(opening + CLOSING)
     packed = pack_into_budget(map(token_counting.count, lines), room, MAX_RESULTS)
     if not packed:
-        return ToolResult(NOTHING_FOUND)
+        return ToolResult(NO_ROOM if lines else NOTHING_FOUND)
     items = (
         PromptItem("file", results[index].id, 1, results[index].tokens, results[index].speaker)
         for index in packed
@@ -70,17 +77,17 @@ def read_file(turn: Turn, id: FileId, pages: Pages = "") -> ToolResult:
         raise NotFoundError(NOT_READABLE)
     opening = f"Pages of {quoting.quote_on_one_line(document.name)}. {DATA_NOTICE}"
     room = turn.budget - token_counting.count(opening + CLOSING)
-    lines, items = [], []
+    lines, items, is_full = [], [], False
     for label, passage in _passages(revision, pages):
         line = f"{label}{quoting.quote(passage.text.strip())}\n"
         size = token_counting.count(line)
-        if size > room:
+        if is_full := size > room:
             break
         room -= size
         lines.append(line)
         items.append(PromptItem("file", passage.pk, 1, size, passage.label))
     if not lines:
-        return ToolResult("There is no text on these pages.")
+        return ToolResult(NO_ROOM if is_full else "There is no text on these pages.")
     return ToolResult(opening + "".join(lines) + CLOSING, tuple(items))
 
 

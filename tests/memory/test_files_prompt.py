@@ -208,3 +208,12 @@ def test_tools_for_files_are_offered_where_there_are_files(project, owner):
     add_read(project, owner)
     turn = turn_of(create_session(project, owner), owner)
     assert file_tools.read_file.is_useful(turn)
+
+
+def test_files_without_room_are_not_called_missing(project, owner):
+    add_read(project, owner)
+    turn = turn_of(create_session(project, owner), owner)
+    turn.budget = 20
+    assert file_tools.search_files.handler(turn, QUESTION).text == file_tools.NO_ROOM
+    document = File.objects.get(name="manual.md")
+    assert file_tools.read_file.handler(turn, document.pk).text == file_tools.NO_ROOM

@@ -13,6 +13,7 @@ from chat.conversations import generation
 from chat.conversations.lookups import LIMIT_REACHED, LookupsChanged
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
+from chat.prompt.builder import Turn
 from chat.prompt.preview import preview
 from chat.prompt.tools import all_tools
 from chat.providers import Delta, pydantic_ai
@@ -21,6 +22,7 @@ from memory import facts
 from memory.forgetting import service
 from memory.forgetting.scope import ForgetScope
 from memory.models import Chunk, ModerationReason
+from memory.prompt import tools
 from memory.recall import indexing
 from projects.core import token_counting
 from projects.models import Membership
@@ -520,3 +522,12 @@ def test_no_connection_is_held_after_a_lookup(asking, add_chat, scripted):
     stream_events(reply)
     # A flush, once a second, takes one for a moment.
     assert len(in_use) == 10 and min(in_use) == before
+
+
+def test_results_without_room_are_not_called_missing(asking, add_chat, owner):
+    chat = add_chat("The pond freezes on 9 March.")
+    turn = Turn(asking, draft("pond freezes", author=owner), budget=20)
+    assert tools.search_memory.handler(turn, "pond freezes").text == tools.NO_ROOM
+    assert tools.read_chat.handler(turn, chat.pk).text == tools.NO_ROOM
+    turn.budget = 1_000
+    assert "9 March" in tools.search_memory.handler(turn, "pond freezes").text

@@ -128,11 +128,13 @@ def _confirm(member: Membership, fact: Fact, statement: Statement) -> None:
     if not fact.by_hand:
         fact.by_hand, fact.written_by = True, member.user.get_username()
     fact.valid_from = min(fact.valid_from, statement.valid_from)
+    fact.confidence = max(fact.confidence, statement.confidence)
     fact.save(
         update_fields=[
             "by_hand",
             "written_by",
             "valid_from",
+            "confidence",
             "state",
             "waits_because",
             "recorded_at",

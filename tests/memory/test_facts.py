@@ -215,3 +215,13 @@ def test_two_workers_at_once_leave_one_fact_open(project, owner, member):
     assert owners(project, JUNE) == ["team 3"]
     # The same is told once.
     assert Fact.objects.count() == 4
+
+
+def test_a_fact_that_somebody_enters_is_as_certain_as_entered(give):
+    fact = give("platform", confidence=0.4)
+    give("platform")
+    fact.refresh_from_db()
+    assert fact.confidence == 1
+    give("platform", confidence=0.5)
+    fact.refresh_from_db()
+    assert fact.confidence == 1

@@ -125,7 +125,9 @@ def _write(
     tokens = token_counting.count(render_block(name, content))
     others = project.blocks.of(user).exclude(name=name)
     shelf = others.aggregate(tokens=Sum("tokens", default=0), last=Max("position", default=-1))
-    if shelf["tokens"] + tokens > project.blocks_max_tokens:
+    # After the limit was lowered, a block can still be shortened.
+    is_longer = tokens > (block.tokens if block else 0)
+    if is_longer and shelf["tokens"] + tokens > project.blocks_max_tokens:
         message = _("Pinned text can use %(most)s tokens in total. This would be %(taken)s.") % {
             "most": project.blocks_max_tokens,
             "taken": shelf["tokens"] + tokens,

@@ -337,3 +337,14 @@ def test_a_name_with_a_nul_is_not_found(api, owner, project):
     existing = {"If-Match": "*"}
     move = api(owner).patch(f"{URL}%00/", {"position": 0}, "json", headers=existing)
     assert move.status_code == 412
+
+
+def test_a_block_above_a_lowered_limit_can_be_shortened(project, owner):
+    blocks.put(project, None, "long", "word " * 80, owner)
+    project.blocks_max_tokens = 50
+    project.save()
+    block = blocks.put(project, None, "long", "word " * 70, owner)
+    assert block.version == 2
+    for name, count_of_words in (("long", 71), ("new", 1)):
+        with pytest.raises(InvalidInputError, match="50 tokens in total"):
+            blocks.put(project, None, name, "word " * count_of_words, owner)

@@ -10,6 +10,7 @@ import logging
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
@@ -36,8 +37,9 @@ log = logging.getLogger(__name__)
 BATCH_SIZE = 50
 BATCH_MESSAGES = 5_000
 # The lease is renewed while messages are cut, and before each batch of texts is embedded. If a
-# worker is killed, other workers can claim its sessions when the lease has expired.
-LEASE = timedelta(seconds=60)
+# worker is killed, other workers can claim its sessions when the lease has expired. All attempts of
+# a remote embedder at one batch take up to 260 seconds.
+LEASE = timedelta(minutes=5)
 
 
 @dataclass
@@ -189,8 +191,9 @@ def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) ->
     try:
         stretches = session_chunks.read_stretches(claim.cursors, claim.renew_in_time)
         plan = session_chunks.plan_chunks(stretches, embedder, claim.renew)
-        progress.chunks += _commit(claim, stretches, plan)
-        progress.sessions += len(claim.cursors)
+        written, sessions = _commit(claim, stretches, plan)
+        progress.chunks += written
+        progress.sessions += sessions
     except LeaseLostError:
         log.info("lease_lost sessions=%s", len(claim.cursors))
     except Exception as error:
@@ -198,6 +201,8 @@ def index_claim(claim: Claim, embedder: Embedder, progress: IndexingProgress) ->
             progress.failed += 1
             _record_failure(claim, error)
             return
+        with suppress(LeaseLostError):
+            claim.renew()
         for cursor in claim.cursors:
             index_claim(Claim(claim.holder, [cursor], claim.renewed_at), embedder, progress)
 
@@ -216,8 +221,11 @@ def _record_failure(claim: Claim, error: Exception) -> None:
 
 
 @transaction.atomic
-def _commit(claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_writer.WritePlan) -> int:
-    """Write the chunks of the sessions that are still held and did not change meanwhile.
+def _commit(
+    claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_writer.WritePlan
+) -> tuple[int, int]:
+    """Write the chunks of the sessions that are still held and did not change meanwhile. Return the
+    numbers of these chunks and sessions.
 
     Sessions are locked before cursors, as in a write to a session, so that there are no deadlocks.
     """
@@ -234,7 +242,7 @@ def _commit(claim: Claim, stretches: Sequence[SessionStretch], plan: chunk_write
     # Sessions that changed meanwhile are released and still due.
     changed = IndexCursor.objects.filter(project__in=claim.projects, pk__in=held.keys() - unchanged)
     changed.update(lease_holder=None, lease_until=None)
-    return written
+    return written, len(unchanged)
 
 
 _ADVANCE = """

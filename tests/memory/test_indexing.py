@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.utils import timezone
 
 from chat.conversations import edits
 from chat.conversations.generation import finalise
@@ -11,6 +12,7 @@ from chat.models import Message, Session, Visibility
 from memory import tasks
 from memory.models import Chunk, Corpus, IndexCursor, Vector
 from memory.recall import chunking, embedders, indexing, session_chunks
+from memory.recall.embedders import remote
 from memory.recall.summaries import mark_changed
 from projects.models import Project
 from tests.memory.hash_embedder import HashEmbedder
@@ -300,3 +302,39 @@ def test_many_sessions_take_no_more_queries(project, owner, django_assert_max_nu
     with django_assert_max_num_queries(34):
         indexing.catch_up()
     assert Message.objects.count() == Chunk.objects.count() == 20
+
+
+def test_only_sessions_that_were_committed_count(project, owner):
+    session = Session.objects.create(project=project, creator=owner)
+    post_message(session, CUTOVER, author=owner)
+    claim = indexing.claim_sessions(IndexCursor.objects.due())
+    IndexCursor.objects.update(wanted=F("wanted") + 1)
+    progress = indexing.IndexingProgress()
+    indexing.index_claim(claim, embedders.get(), progress)
+    assert (progress.sessions, progress.chunks) == (0, 0)
+    assert indexing.catch_up().sessions == 1
+
+
+def test_a_lease_outlasts_all_attempts_at_a_batch():
+    attempts = [*remote.RETRY_WAITS_S, 0]
+    longest = sum(attempts) + len(attempts) * remote.TIMEOUTS_S["document"]
+    assert indexing.LEASE.total_seconds() > longest
+
+
+def test_sessions_are_still_held_when_each_is_indexed_by_itself(project, owner, monkeypatch):
+    for _ in range(2):
+        session = Session.objects.create(project=project, creator=owner)
+        post_message(session, CUTOVER, author=owner)
+    real = session_chunks.read_stretches
+
+    def fail(cursors, renew):
+        if len(cursors) > 1:
+            IndexCursor.objects.update(lease_until=F("lease_until") - 0.9 * indexing.LEASE)
+            raise RuntimeError("broken")
+        [left] = IndexCursor.objects.filter(pk=cursors[0].pk).values_list("lease_until", flat=True)
+        assert left > timezone.now() + indexing.LEASE / 2
+        return real(cursors, renew)
+
+    monkeypatch.setattr(session_chunks, "read_stretches", fail)
+    done = indexing.catch_up()
+    assert (done.sessions, done.failed) == (2, 0)

@@ -171,7 +171,7 @@ def _messages_around(
     )
     if chat_session.pk != turn.session.pk:
         rows = rows.filter(remembered=True)
-        own = chat_session.creator_id == getattr(scope.viewer, "pk", None)
+        own = scope.viewer is not None and chat_session.creator_id == scope.viewer.pk
         if not (turn.project.share_raw_turns or own or chat_session.is_notes):
             # In this scope, members must not see each other's messages.
             rows = rows.filter(author=scope.viewer, author__isnull=False)

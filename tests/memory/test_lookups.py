@@ -531,3 +531,12 @@ def test_results_without_room_are_not_called_missing(asking, add_chat, owner):
     assert tools.read_chat.handler(turn, chat.pk).text == tools.NO_ROOM
     turn.budget = 1_000
     assert "9 March" in tools.search_memory.handler(turn, "pond freezes").text
+
+
+def test_without_a_reader_no_chat_without_a_creator_is_read(asking, add_chat, project):
+    chat = add_chat("The pond freezes.")
+    Session.objects.filter(pk=chat.pk).update(creator=None)
+    project.share_raw_turns = False
+    project.save()
+    turn = Turn(asking, draft("And the pond?"), budget=1_000)
+    assert "freezes" not in tools.read_chat.handler(turn, chat.pk).text

@@ -1,5 +1,6 @@
 """Forms of projects, members, invitations and tokens."""
 
+import re
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -104,17 +105,26 @@ def timezone_select(current: str) -> SearchableSelect:
     return SearchableSelect(choices=[*first, *regions.items()])
 
 
+# How a value of `PairLinesField` is written in one line: the escape of a backslash, and of each
+# character at which `str.splitlines` splits.
+LINE_ESCAPES = {"\\": r"\\", "\n": r"\n", "\r": r"\r"}
+LINE_ESCAPES |= {char: f"\\u{ord(char):04x}" for char in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
+LINE_ESCAPE = re.compile("|".join(map(re.escape, LINE_ESCAPES.values())))
+
+
 class PairLinesField(forms.CharField):
-    """A dict of strings, entered as lines of the form `key = value`."""
+    """A dict of strings, entered as lines of the form `key = value`. See `LINE_ESCAPES`."""
 
     widget = forms.Textarea
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return "\n".join(f"{key} = {text}" for key, text in value.items())
+            escapes = str.maketrans(LINE_ESCAPES)
+            return "\n".join(f"{key} = {text.translate(escapes)}" for key, text in value.items())
         return value
 
     def to_python(self, value: Any) -> dict[str, str]:  # type: ignore[override]
+        characters = {escape: character for character, escape in LINE_ESCAPES.items()}
         pairs = {}
         for line in (super().to_python(value) or "").splitlines():
             key, equals, text = line.partition("=")
@@ -123,7 +133,7 @@ class PairLinesField(forms.CharField):
                     _("Write each line as key = value: %(line)s") % {"line": line[:80]}
                 )
             if line.strip():
-                pairs[key.strip()] = text.strip()
+                pairs[key.strip()] = LINE_ESCAPE.sub(lambda m: characters[m[0]], text.strip())
         return pairs
 
 
@@ -140,7 +150,8 @@ class ProjectForm(forms.ModelForm):
         max_length=60_000,
         help_text=_(
             "One text per line, such as “team = Platform”. In the instructions, write "
-            "{{ context.team }} to insert it."
+            "{{ context.team }} to insert it. Write a line break in a text as \\n, and a backslash "
+            "as \\\\."
         ),
         widget=forms.Textarea(attrs={"rows": 3, "data-autogrow": ""}),
     )

@@ -81,6 +81,24 @@ def test_an_owner_writes_a_line_for_each_pair(client, project, owner):
     assert project.custom_context == {"team": "Platform", "motto": "a = b"}
 
 
+def test_texts_of_several_lines_survive_a_saved_form(client, project, owner):
+    client.force_login(owner)
+    separators = "".join(map(chr, range(0x2030)))
+    separators = "".join(char for char in separators if len(f"a{char}a".splitlines()) == 2)
+    context = {"rules": "Be brief.\nNo lists.\r\n", "path": "C:\\new\\u2028", "all": separators}
+    project.custom_context = context
+    project.save()
+    assert general(client, name="Bills", instructions="Answer.").status_code == 302
+    project.refresh_from_db()
+    assert (project.name, project.custom_context) == ("Bills", context)
+    lines = client.get(SETTINGS).context["setting_forms"]["general"]["custom_context"].value()
+    assert "rules = Be brief.\\nNo lists.\\r\\n" in lines.splitlines()
+    # Other backslashes stay as they are.
+    assert general(client, custom_context=f"{lines}\nmotto = a\\d\\nb").status_code == 302
+    project.refresh_from_db()
+    assert project.custom_context == context | {"motto": "a\\d\nb"}
+
+
 @pytest.mark.parametrize("lines", ["team", "a b = c", "= c"])
 def test_a_line_that_is_no_pair_is_refused(client, project, owner, lines):
     client.force_login(owner)

@@ -6,6 +6,7 @@ apply too.
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -30,20 +31,24 @@ TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?(\w+)', re.IGNORECASE)
 _propagator = TraceContextTextMapPropagator()
 # A private tracer: with the global one, libraries would record the texts that they process.
 _tracer: trace.Tracer = trace.NoOpTracer()
+_start_lock = threading.Lock()
 
 
 def trace_tasks() -> None:
-    """Trace the tasks that this process enqueues, and the tasks that its workers run."""
+    """Trace the tasks that this process enqueues, and those that a pool of processes runs."""
     signals.before_task_publish.connect(_add_task_header)
-    signals.worker_process_init.connect(_start_in_worker)
+    signals.worker_process_init.connect(start_in_worker)
 
 
-def _start_in_worker(**_: Any) -> None:
+def start_in_worker(**_: Any) -> None:
+    """Trace the tasks that this process runs."""
     provider = _start("worker")
     signals.task_prerun.connect(_start_task_span)
     signals.task_postrun.connect(_end_task_span)
-    # Not weak, because nothing else keeps a reference to the lambda.
-    signals.worker_process_shutdown.connect(lambda **_: provider.shutdown(), weak=False)
+    # A worker with a pool of threads sends the second signal.
+    for signal in (signals.worker_process_shutdown, signals.worker_shutdown):
+        # Not weak, because nothing else keeps a reference to the lambda.
+        signal.connect(lambda **_: provider.shutdown(), weak=False)
 
 
 def _start(component: str) -> TracerProvider:
@@ -78,14 +83,10 @@ def _set_error(span: Span, error: BaseException | None = None) -> None:
 
 
 class TracingMiddleware:
-    """Traces each request, as part of the client's trace if the client sends one.
-
-    Creating this middleware starts tracing, because a process that creates it serves requests.
-    """
+    """Traces each request, as part of the client's trace if the client sends one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
-        _start("web")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         with _request_span(request.method or "", request.headers) as set_result:
@@ -112,7 +113,13 @@ def trace_asgi_request(route: str, scope: dict[str, Any]) -> Iterator[Callable[[
 
 @contextmanager
 def _request_span(method: str, headers: Mapping[str, str]) -> Iterator[Callable[[str, int], None]]:
-    """Open a span. Yields a function that sets its route and status."""
+    """Open a span. Yields a function that sets its route and status.
+
+    The first request of a process starts tracing. Before, the process may still be forked.
+    """
+    with _start_lock:
+        if isinstance(_tracer, trace.NoOpTracer):
+            _start("web")
     method = method[:MAX_METHOD_CHARS]
     parent = _propagator.extract(headers)
     options = {"record_exception": False, "set_status_on_exception": False}

@@ -29,6 +29,11 @@ def work(
     """
     if with_beat:
         app.steps["worker"].add(BeatStep)
+    if settings.TRACES:
+        # Imported on demand, because its packages are optional.
+        from config.observability.tracing import start_in_worker
+
+        start_in_worker()
     worker = app.Worker(
         hostname=f"{name}@%h",
         pool_cls=TaskPool,

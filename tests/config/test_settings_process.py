@@ -81,6 +81,12 @@ def test_without_a_collector_no_tracing_package_is_loaded(tmp_path):
     assert (process.stdout, process.stderr) == ("False\n", "")
 
 
+def test_tracing_starts_no_thread_in_a_process_that_may_still_fork(tmp_path):
+    count = "import threading, config.asgi; print(threading.active_count())"
+    process = run_python(count, tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert (process.stdout, process.stderr) == ("1\n", "")
+
+
 def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
     process = run_python(
         "import config.settings", tmp_path, STRATA_S3_ENDPOINT="https://s3.example"

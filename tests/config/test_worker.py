@@ -1,5 +1,8 @@
 """The loop of a worker of `up` reports that it is alive."""
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +12,37 @@ from django.core.management import CommandError, call_command
 
 from config.celery import app
 from config.runtime import worker
+from tests.operations.collector import Collector
+from tests.server import ROOT
+
+# The worker runs one task and ends. Its process ends as those of `up`, without handlers at exit.
+TRACED = """
+import os, django
+django.setup()
+from celery import signals
+from config.celery import app
+from config.runtime import worker
+
+class Worker:
+    exitcode = 0
+    def __init__(self, **options):
+        pass
+    def start(self):
+        task = app.tasks["tests.ping"]
+        signals.task_prerun.send(sender=task, task=task)
+        signals.task_postrun.send(sender=task, task=task, state="SUCCESS")
+        signals.worker_shutdown.send(sender=self)
+
+@app.task(name="tests.ping")
+def ping():
+    pass
+
+app.Worker = Worker
+try:
+    worker.work("worker", ["io"], lambda: None)
+finally:
+    os._exit(0)
+"""
 
 
 class EnoughError(Exception):
@@ -100,3 +134,14 @@ def test_a_heartbeat_file_that_cannot_be_written_stops_workers_and_beat(
     with pytest.raises(CommandError, match="STRATA_HEARTBEAT_FILE takes the path of a file"):
         call_command("run", part)
     assert started == [part]
+
+
+@pytest.mark.process
+def test_the_tasks_of_a_pool_of_threads_are_traced(tmp_path):
+    with Collector() as collector:
+        variables = {
+            "STRATA_DATA_DIR": str(tmp_path),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        }
+        subprocess.run([sys.executable, "-c", TRACED], cwd=ROOT, env=os.environ | variables)
+    assert [(span.name, span.part) for span in collector.spans] == [("tests.ping", "worker")]

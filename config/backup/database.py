@@ -10,7 +10,7 @@ from psycopg import sql
 
 from config.backup import pg_tools, restore_marker
 from config.backup.pg_tools import BackupError, error_output
-from config.backup.snapshot import ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
+from config.backup.snapshot import NO_TIMEOUTS, ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
 
 BUFFER_BYTES = 2**20
 # A setting that PostgreSQL before version 17 does not have.
@@ -118,7 +118,8 @@ def _run(psql: subprocess.Popen, statements: bytes) -> None:
 def _statements_before(manifest: Mapping[str, Any]) -> bytes:
     create = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} SCHEMA public;")
     extensions = [create.format(sql.Identifier(name)).as_bytes() for name in manifest["extensions"]]
-    return b"\n".join([b"BEGIN;", DROP_ALL.encode(), *extensions, b""])
+    start = f"{NO_TIMEOUTS}; BEGIN;".encode()
+    return b"\n".join([start, DROP_ALL.encode(), *extensions, b""])
 
 
 def _statements_after(manifest: Mapping[str, Any]) -> bytes:
@@ -131,7 +132,8 @@ def _statements_after(manifest: Mapping[str, Any]) -> bytes:
     table_count = sql.SQL(f"SELECT count(*) FROM ({TABLES}) AS tables")  # noqa: S608
     checks.append(_assert_equal(table_count, (len(checks),), "the number of tables differs"))
     marker = f"CREATE TABLE public.{restore_marker.TABLE} ();".encode()
-    return b"\n".join([b"RESET ALL;", TEXT_SETTINGS.encode(), b";", *checks, marker, b"COMMIT;\n"])
+    session = f"RESET ALL; {NO_TIMEOUTS}; {TEXT_SETTINGS};".encode()
+    return b"\n".join([session, *checks, marker, b"COMMIT;\n"])
 
 
 def _assert_equal(query: sql.Composable, expected: tuple[int, ...], message: str) -> bytes:

@@ -28,6 +28,12 @@ TABLES = """
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
     ORDER BY relname
 """
+# Limits of the server or the role could end a backup or restore, which may take hours. Not all of
+# them exist before PostgreSQL 17.
+NO_TIMEOUTS = (
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN"
+    " ('idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout')"
+)
 # The checksum is computed from rows as text, whose form depends on these session settings.
 TEXT_SETTINGS = (
     "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = postgres; SET TimeZone = 'UTC';"
@@ -105,9 +111,9 @@ def take_snapshot(with_files: bool = True) -> Iterator[DatabaseSnapshot]:
         file_removal.backup_folder() as folder,
     ):
         # Under the lock, no file is deleted. `store.hold` links or reads those of the snapshot.
-        guard.execute("SET idle_in_transaction_session_timeout = 0")
+        guard.execute(NO_TIMEOUTS)
         guard.execute("SELECT pg_advisory_xact_lock(%s)", [file_removal.FILES_LOCK_ID])
-        reader.execute(f"SET idle_in_transaction_session_timeout = 0; {TEXT_SETTINGS}")
+        reader.execute(f"{NO_TIMEOUTS}; {TEXT_SETTINGS}")
         reader.commit()
         reader.isolation_level, reader.read_only = IsolationLevel.REPEATABLE_READ, True
         [snapshot_id] = reader.execute("SELECT pg_export_snapshot()").fetchone() or ("",)

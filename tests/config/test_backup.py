@@ -23,8 +23,9 @@ from django.db import connection, connections
 from chat.attachments import file_removal
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
-from config.backup import archive, create, file_stores
+from config.backup import archive, create, database, file_stores, pg_tools
 from config.backup.archive import BackupWriter, InvalidBackupError
+from config.backup.snapshot import take_snapshot
 from config.health import views
 from memory.forgetting.service import ForgetScope, forget
 from memory.layers.conversations import summarise
@@ -324,3 +325,20 @@ def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):
     assert not default_storage.exists(name)
     assert file_stores.save("attachments/wren.png", io.BytesIO(b"pixels")) is None
     assert list(file_stores.all_names()) == ["attachments/wren.png"]
+
+
+def test_the_servers_timeouts_do_not_end_it(monkeypatch):
+    """The transaction of a restore waits while files are stored."""
+    names = ("idle_in_transaction_session_timeout", "statement_timeout", "transaction_timeout")
+    monkeypatch.setenv("PGOPTIONS", " ".join(f"-c {name}=1h" for name in names))
+    empty = {"extensions": [], "tables": {}}
+    before = database._statements_before(empty).partition(b"BEGIN;")[0]
+    after = database._statements_after(empty).partition(b"DO $check$")[0]
+    with take_snapshot(with_files=False) as snapshot, pg_tools.connect(autocommit=True) as own:
+        sessions = [snapshot.reader, snapshot.guard, own]
+        for statements in (before, after):
+            own.execute(statements)
+            for session in sessions:
+                values = [session.execute(f"SHOW {name}").fetchone() for name in names]
+                assert values == [("0",)] * 3
+            own.execute("RESET ALL")

@@ -129,8 +129,8 @@ STORAGES: dict[str, dict[str, object]] = {
 TOMBSTONES = DATA_DIR / "tombstones.jsonl"
 # Bytes. A program may send an image of 20 MB inside its JSON, in base64.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 30_000_000
-# The bytes of a form with its files: one file to import, or ten images.
-MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, 200_000_000) + 2**20
+# The bytes of a form with its files: one file to import, one file of a project, or ten images.
+MAX_FORM_BYTES = max(MAX_UPLOAD_MB * 2**20, MAX_FILE_MB * 2**20, 200_000_000) + 2**20
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 STATICFILES_DIRS = [BASE_DIR / "static"]

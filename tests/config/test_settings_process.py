@@ -87,6 +87,13 @@ def test_tracing_starts_no_thread_in_a_process_that_may_still_fork(tmp_path):
     assert (process.stdout, process.stderr) == ("1\n", "")
 
 
+@pytest.mark.parametrize("name", ["STRATA_MAX_UPLOAD_MB", "STRATA_MAX_FILE_MB"])
+def test_a_form_may_contain_the_largest_file(tmp_path, name):
+    show = "from config import settings; print(settings.MAX_FORM_BYTES)"
+    process = run_python(show, tmp_path, **{name: "1000"})
+    assert (process.stdout, process.stderr) == (f"{1001 * 2**20}\n", "")
+
+
 def test_a_wrong_value_stops_the_start_with_one_line(tmp_path):
     process = run_python(
         "import config.settings", tmp_path, STRATA_S3_ENDPOINT="https://s3.example"

@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import socket
 import tempfile
 import threading
 import time
@@ -140,7 +141,8 @@ def folder() -> Path:
 def remove_own_files(**_: Any) -> None:
     """Delete the files of this worker at shutdown, so that its tasks do not count as crashes."""
     for path in folder().glob("*.json"):
-        if str(os.getpid()) in path.name.split("-")[:2]:
+        host, *processes = path.name.rsplit("-", 3)[:-1]
+        if host == socket.gethostname() and str(os.getpid()) in processes:
             path.unlink(missing_ok=True)
 
 
@@ -148,8 +150,8 @@ def _own_file() -> int:
     """Return the file descriptor of this thread's file. The first call creates the file."""
     if getattr(_thread, "process", None) != os.getpid():
         # The name also contains the parent's id: with a pool of processes, a shutdown signals the
-        # parent.
-        prefix = f"{os.getppid()}-{os.getpid()}-"
+        # parent. It contains the host, because ids of processes are equal in containers.
+        prefix = f"{socket.gethostname()}-{os.getppid()}-{os.getpid()}-"
         file, draft = tempfile.mkstemp(DRAFT_SUFFIX, prefix, folder())
         # Lock the file before others can find it.
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from datetime import timedelta
 
 import pytest
@@ -67,6 +68,18 @@ def test_a_task_that_a_shutdown_ended_is_not_to_blame():
     die("shut-down")
     crashes.count_crashes()
     assert not CrashedTask.objects.exists()
+
+
+def test_a_shutdown_leaves_the_files_of_other_containers(data_dir, monkeypatch):
+    """Workers in containers share the folder, and each is process 1 of its container."""
+    for host in ("worker-1", "worker"):
+        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
+        monkeypatch.setattr(crashes, "_thread", threading.local())
+        with crashes.running(NAME, [ID], {}):
+            pass
+    crashes.remove_own_files()
+    [file] = (data_dir / "running").iterdir()
+    assert file.name.startswith("worker-1-")
 
 
 @pytest.mark.parametrize("content", [b'{"name": "memory.ta', b"\0" * 60])

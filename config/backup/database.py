@@ -2,17 +2,20 @@
 
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from tempfile import TemporaryFile
-from threading import Thread
+from threading import Event, Thread
 from typing import IO, Any
 
 from psycopg import sql
 
-from config.backup import pg_tools, restore_marker
+from config.backup import archive, pg_tools, restore_marker
 from config.backup.pg_tools import BackupError, error_output
 from config.backup.snapshot import NO_TIMEOUTS, ROW_COUNT_AND_SUM, TABLES, TEXT_SETTINGS
 
 BUFFER_BYTES = 2**20
+# Names and contents of the members of a backup.
+Members = Iterable[tuple[str, IO[bytes]]]
 # A setting that PostgreSQL before version 17 does not have.
 SINCE_17 = b"SET transaction_timeout = 0;\n"
 # Drops everything in the schema `public` and what depends on it, except objects of extensions. It
@@ -44,10 +47,11 @@ DROP_ALL = """
 """
 
 
-def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], server: int) -> None:
-    """Drop all tables and create the tables of `dump`, in one transaction.
+def replace_database(members: Members, manifest: Mapping[str, Any], server: int) -> None:
+    """Drop all tables and create those of the dump in `members`, in one transaction.
 
-    Before the commit, the new tables are compared with `manifest`. Raises `BackupError`.
+    Another thread reads all `members`. Before the commit, the new tables are compared with
+    `manifest`. Raises `BackupError`.
     """
     restore_options = ["--no-owner", "--no-privileges", "--exit-on-error", "--file=-"]
     psql_options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"]
@@ -63,7 +67,8 @@ def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], ser
         ) as restore,
     ):
         errors: list[Exception] = []
-        feeder = Thread(target=_feed, args=(dump, restore, errors), daemon=True)
+        stopped = Event()
+        feeder = Thread(target=_feed, args=(members, restore, errors, stopped), daemon=True)
         try:
             feeder.start()
             _run(psql, _statements_before(manifest))
@@ -86,19 +91,30 @@ def replace_database(dump: Iterable[IO[bytes]], manifest: Mapping[str, Any], ser
             # Without COMMIT, the transaction is rolled back and the database is unchanged.
             psql.kill()
             restore.kill()
+            stopped.set()
             feeder.join()
+            for process in (psql, restore):
+                # Otherwise the end of the block would close it, and raise an error of its own.
+                with suppress(OSError):
+                    process.stdin.close()  # type: ignore[union-attr]
             if isinstance(error, BrokenPipeError):
                 reason = error_output(psql_errors)
                 raise BackupError(f"The database rejected the backup: {reason}") from error
             raise
 
 
-def _feed(dump: Iterable[IO[bytes]], restore: subprocess.Popen, errors: list[Exception]) -> None:
-    """Write the dump to pg_restore. Errors are added to `errors`, and raised in the main thread."""
+def _feed(
+    members: Members, restore: subprocess.Popen, errors: list[Exception], stopped: Event
+) -> None:
+    """Write the dump to pg_restore, until `stopped` is set. Errors are added to `errors`, and
+    raised in the main thread.
+    """
     assert restore.stdin is not None
     try:
-        for piece in dump:
-            while data := piece.read(BUFFER_BYTES):
+        for name, piece in members:
+            if stopped.is_set():
+                return
+            while name.startswith(archive.DATABASE) and (data := piece.read(BUFFER_BYTES)):
                 restore.stdin.write(data)
         restore.stdin.close()
     except BrokenPipeError:

@@ -51,8 +51,7 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
     manifest = archive.verify(options.file)
     server = check_target(options, manifest)
     print_line(f"Restoring the state of {manifest['taken_at']}")
-    dump = (data for name, data in _save_files(options.file) if name.startswith(archive.DATABASE))
-    database.replace_database(dump, manifest, server)
+    database.replace_database(_save_files(options.file), manifest, server)
     pre_migrate.disconnect(restore_marker.block_migration)
     call_command("migrate", verbosity=0, interactive=False)
     if not options.without_tombstones:
@@ -128,7 +127,7 @@ def check_target(options: RestoreOptions, manifest: dict[str, Any]) -> int:
 
 
 def _save_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Save the members of the backup that are files, and yield all other members."""
+    """Yield the members of the backup. Those that are files are saved first."""
     for name, data in archive.members(path):
         if name.startswith(archive.FILES):
             file_stores.save(name.removeprefix(archive.FILES), data)

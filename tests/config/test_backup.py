@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -342,3 +343,47 @@ def test_the_servers_timeouts_do_not_end_it(monkeypatch):
                 values = [session.execute(f"SHOW {name}").fetchone() for name in names]
                 assert values == [("0",)] * 3
             own.execute("RESET ALL")
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Shell commands instead of the client programs of PostgreSQL."""
+
+    def use(psql: str, pg_restore: str = "cat") -> None:
+        def start(program, arguments, server, stderr, **pipes):
+            command = psql if program == "psql" else pg_restore
+            process = subprocess.Popen(["sh", "-c", command], stderr=stderr, **pipes)
+            if "exit" in command:
+                process.wait()
+            return process
+
+        monkeypatch.setattr(pg_tools, "start", start)
+
+    return use
+
+
+def restore(members) -> None:
+    database.replace_database(members, {"extensions": [], "tables": {}}, 18)
+
+
+def test_the_reason_of_the_database_is_reported(programs):
+    programs(psql="echo too old >&2; exit 3")
+    with pytest.raises(pg_tools.BackupError, match="too old"):
+        restore([(archive.DATABASE, io.BytesIO(bytes(10_000_000)))])
+
+
+def test_a_restore_that_is_broken_off_stores_no_more_files(programs, monkeypatch):
+    def stop(psql, statements):
+        raise KeyboardInterrupt
+
+    def members():
+        for _ in range(100):
+            yield f"{archive.FILES}x", io.BytesIO()
+            read.append(time.sleep(0.05))
+
+    read: list[None] = []
+    programs(psql="cat >/dev/null")
+    monkeypatch.setattr(database, "_run", stop)
+    with pytest.raises(KeyboardInterrupt):
+        restore(members())
+    assert len(read) < 100

@@ -178,6 +178,12 @@ def test_the_small_installation_needs_no_secret_and_writes_only_where_it_may():
     assert service["env_file"] == [{"path": ".env", "required": False}]
 
 
+def test_all_containers_know_the_proxy(compose):
+    """`prepare` would warn of redirects that never end."""
+    ours = [item for item in compose["services"].values() if item["image"] == "strata"]
+    assert {item["environment"].get("STRATA_TRUSTED_PROXIES") for item in ours} == {"1"}
+
+
 def test_no_secret_is_written_into_the_containers_file(compose):
     for service in compose["services"].values():
         for name, value in service.get("environment", {}).items():

@@ -108,11 +108,14 @@ class KeyUse:
         )
 
     def find(self) -> IdempotencyKey | None:
-        """Return the stored result; None for a new key. Raises `KeyReusedError` for another
-        request.
+        """Return the stored result; None for a new or expired key. Raises `KeyReusedError` for
+        another request.
         """
         keys = IdempotencyKey.objects.filter(user=self.user, project=self.project, key=self.key)
         stored = keys.first()
+        # The hourly task has not deleted it yet.
+        if stored is not None and keys.expired().delete()[0]:
+            return None
         if stored is not None and stored.request != self.request:
             raise KeyReusedError
         return stored

@@ -326,6 +326,17 @@ def test_a_key_is_kept_for_a_day(api, owner):
         assert IdempotencyKey.objects.count() == expected_count
 
 
+def test_an_expired_key_may_be_used_again_before_it_is_cleared(api, owner):
+    client = api(owner)
+    client.post(PROJECTS, {"name": "Data"}, format="json", **KEY)
+    IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
+    for is_repeated in (False, True):
+        response = client.post(PROJECTS, {"name": "Tides"}, format="json", **KEY)
+        assert response.status_code == 201
+        assert ("Idempotent-Replayed" in response) == is_repeated
+    assert Project.objects.filter(name="Tides").count() == 1
+
+
 def test_the_beat_clears_keys():
     from django_celery_beat.models import PeriodicTask
 

@@ -31,7 +31,7 @@ SUGGESTED_MODELS = {
 }
 
 # The end of a listed name that may be left out: a date, a number of the provider, or "latest".
-_VERSION = r"-(?:\d{4}-\d\d-\d\d|\d{3,8}|latest)|:latest"
+_VERSION = re.compile(r"(?:-(?:\d{4}-\d\d-\d\d|\d{3,8}|latest)|:latest)$")
 
 Choices = list[tuple[str, Any]]
 
@@ -170,8 +170,8 @@ def check_model(project: Project, name: str, field: str = "") -> None:
             )
         return
     names = {item["name"] for item in row.catalogue}
-    dated = re.compile(f"{re.escape(model)}(?:{_VERSION})")
-    if names and model not in names and not any(map(dated.fullmatch, names)):
+    unversioned = {_VERSION.sub("", it) for it in names}
+    if names and model not in names | unversioned:
         raise ModelNameError(
             _("“%(provider)s” lists no model “%(name)s”. Choose one of its list.")
             % {"provider": prefix, "name": model},

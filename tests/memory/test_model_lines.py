@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -9,8 +10,11 @@ from chat.conversations.messages import draft, post_messages
 from chat.models import Session
 from memory.layers import conversations, cycle
 from memory.layers.lines import Line
-from memory.layers.summarising.base import MAX_LINES
+from memory.layers.summarising.answers import Bullet
+from memory.layers.summarising.base import MAX_LINES, DigestChild
+from memory.layers.summarising.llm import ModelSummariser
 from memory.models import Entry, EntryStatus
+from projects.core import token_counting
 from tests.memory.daily_entries import NOW, START, remember
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,3 +119,36 @@ def test_a_digest_rests_on_the_messages_of_the_lines_that_it_cites(project, owne
     assert day.state == EntryStatus.LIVE
     [request] = scripted.requests
     assert "\n3 (2026-01-05) Talk 2" in request["messages"][1]["content"]
+
+
+def test_the_best_lines_of_a_digest_fit_into_the_context(settings):
+    settings.CONTEXT_TOKENS = 2_600
+    day, ids = START.date(), [uuid4() for _ in range(8)]
+    filler = " and so on" * 20
+    children = [
+        DigestChild(
+            f"Chat {n}",
+            [
+                Line(f"Less about L-{n}{filler}", day, score=1.0),
+                Line(f"Much about M-{n}{filler}", day, sources=(ids[n],), score=2.0),
+            ],
+        )
+        for n in range(8)
+    ]
+    prompts = []
+
+    class Recorder:
+        def ask(self, name, kind, messages, *limits):
+            prompts.append(messages)
+            rows = messages[1].text.splitlines()
+            [number] = [int(row.split()[0]) for row in rows if "M-7" in row]
+            return [Bullet("All of it.", (number,))]
+
+    digest = ModelSummariser("openai:gpt-4o").digest("Week 1", children, Recorder())
+    text = prompts[0][1].text
+    assert all(f"M-{n} " in text for n in range(8))
+    assert 1 <= sum(f"L-{n} " in text for n in range(8)) < 8
+    assert token_counting.count(text) < 1_100
+    assert digest.lines[0].sources == (ids[7],)
+    # The audit compares all lines.
+    assert {f"L-{n}" for n in range(8)} <= {loss.text for loss in digest.audit.missing}

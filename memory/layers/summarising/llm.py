@@ -1,8 +1,10 @@
 """The summariser that calls a model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import zip_longest
 
 from chat import providers
 from chat.prompt.builder import context_tokens
@@ -21,12 +23,14 @@ from memory.layers.summarising.base import (
 )
 from memory.layers.summarising.transcript import TranscriptLine
 from memory.models import CallKind
+from projects.core import token_counting
 from projects.core.text import storable
 
 # The maximum length of the instructions, in tokens. A test checks it.
 MAX_INSTRUCTION_TOKENS = 500
 # The maximum share of the model's context, without instructions, for one part of a transcript. The
-# other half is for line numbers, the previous summary and the answer.
+# other half is for line numbers, the previous summary and the answer. The same share is for the
+# lines of a digest.
 PART_SHARE = 0.5
 # The maximum length of a part in tokens, because models read longer texts less carefully (Liu et
 # al., "Lost in the Middle", 2023).
@@ -35,6 +39,8 @@ MAX_PART_TOKENS = 12_000
 MAX_ANSWER_TOKENS = 2_000
 # Additional tokens for a dozen facts.
 MAX_FACT_TOKENS = 1_500
+# The number, the day and the punctuation of a row in the prompt of a digest.
+ROW_TOKENS = 12
 # A longer answer is rejected, because its model does not respect limits.
 MAX_ANSWER_CHARS = 50_000
 
@@ -48,9 +54,8 @@ class ModelSummariser:
     def __init__(self, name: str, is_allowed: bool = True) -> None:
         self.name = name
         self.is_allowed = is_allowed
-        self._part_tokens = min(
-            MAX_PART_TOKENS, int((context_tokens(name) - MAX_INSTRUCTION_TOKENS) * PART_SHARE)
-        )
+        self._digest_tokens = int((context_tokens(name) - MAX_INSTRUCTION_TOKENS) * PART_SHARE)
+        self._part_tokens = min(MAX_PART_TOKENS, self._digest_tokens)
 
     def conversation(
         self, lines: Sequence[TranscriptLine], previous: str, recorder: CallRecorder
@@ -96,11 +101,15 @@ class ModelSummariser:
     def digest(self, label: str, children: Sequence[DigestChild], recorder: CallRecorder) -> Digest:
         """Request a digest. If it omits particulars, request a second one, and return the digest
         with fewer losses. If both are equal, return the first.
+
+        If not all lines of the children fit into the model's context, the best lines are sent. The
+        particulars of all children are compared with the digest.
         """
         self._require_allowed()
-        notes = dict(enumerate((line for child in children for line in child.lines), 1))
+        sent = _fitting(children, self._digest_tokens)
+        notes = dict(enumerate((line for child in sent for line in child.lines), 1))
         clean = _cleaner(prompts.DIGEST, (child.text for child in children))
-        messages = prompts.digest(label, [(child.label, child.lines) for child in children])
+        messages = prompts.digest(label, [(child.label, child.lines) for child in sent])
         bullets = self._ask(recorder, CallKind.DIGEST, messages, clean)
         first = Digest.audited(_with_sources(bullets, notes), children)
         if not first.audit.missing:
@@ -132,6 +141,31 @@ class ModelSummariser:
             return _read_with_facts(clean, answer)[0]
 
         return recorder.ask(self.name, kind, messages, MAX_ANSWER_TOKENS, read)
+
+
+def _fitting(children: Sequence[DigestChild], max_tokens: int) -> list[DigestChild]:
+    """Return `children` with the lines that fit into `max_tokens`, but at least one line.
+
+    The best line of each child comes first, then the second best of each, and so on. Children
+    without such a line are left out.
+    """
+    ranked = [sorted(child.lines, key=lambda line: -line.score) for child in children]
+    chosen: list[list[Line]] = [[] for _ in children]
+    used = 0
+    for tier in zip_longest(*ranked):
+        for child, lines, line in zip(children, chosen, tier, strict=True):
+            if line is None:
+                continue
+            rows = [line.quoted] if lines else [child.label, line.quoted]
+            size = sum(map(token_counting.count, rows)) + len(rows) * ROW_TOKENS
+            if not used or used + size <= max_tokens:
+                lines.append(line)
+                used += size
+    return [
+        replace(child, lines=[line for line in child.lines if line in lines])
+        for child, lines in zip(children, chosen, strict=True)
+        if lines
+    ]
 
 
 def _material(line: TranscriptLine) -> Line:

@@ -1,6 +1,6 @@
 // The menu of a chat in a list, in a popover beside its link. Without JavaScript the link opens a
 // page.
-import { request, showReason } from "./connection.js";
+import { request, showError, showReason, signedOutText } from "./connection.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
 
@@ -52,10 +52,15 @@ async function submit(event) {
   if (!form.matches("[data-chat-menu-form]") || "navigates" in submitter.dataset) return;
   event.preventDefault();
   const body = new FormData(form, submitter);
-  const response = await request(form.action, { method: "POST", body, redirect: "manual" }, form);
+  body.set("back", location.pathname);
+  const response = await request(form.action, { method: "POST", body }, form);
   if (!response) return;
-  if (response.type !== "opaqueredirect") {
+  if (!response.redirected) {
     await showReason(form, response, form.action);
+    return;
+  }
+  if (new URL(response.url).pathname !== location.pathname) {
+    showError(form, signedOutText());
     return;
   }
   menu.hidePopover();

@@ -1,5 +1,5 @@
 // Renames the chat in its heading. Without JavaScript the title is in the chat's settings.
-import { request, showReason } from "./connection.js";
+import { request, showError, showReason, signedOutText } from "./connection.js";
 import { updateToken } from "./csrf.js";
 import { refresh } from "./live-updates.js";
 import { turns } from "./turns.js";
@@ -32,14 +32,20 @@ async function save() {
   if (!isChanged) return;
   updateToken(form);
   const body = new FormData(form);
-  const response = await request(form.action, { method: "POST", body, redirect: "manual" });
+  body.set("back", location.pathname);
+  const response = await request(form.action, { method: "POST", body });
   if (!response) {
     show(true);
     return;
   }
-  if (response.type !== "opaqueredirect") {
+  if (!response.redirected) {
     show(true);
     await showReason(form, response, form.action);
+    return;
+  }
+  if (new URL(response.url).pathname !== location.pathname) {
+    show(true);
+    showError(form, signedOutText());
     return;
   }
   if (turns?.dataset.events) await refresh();

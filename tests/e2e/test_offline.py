@@ -117,6 +117,34 @@ def test_settings_of_a_chat_stay_when_the_session_has_ended(offline):
     expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
 
 
+def test_a_name_stays_when_the_session_has_ended(offline):
+    offline.context.set_offline(False)
+    cookies = offline.context.cookies()
+    offline.get_by_role("button", name="Rename chat").click()
+    form = offline.locator("[data-rename-form]")
+    form.get_by_role("textbox").fill("Cutover")
+    offline.context.clear_cookies(name=re.compile("sessionid"))
+    form.get_by_role("textbox").press("Enter")
+    expect(form.get_by_role("alert")).to_contain_text("Sign in again in another tab")
+    expect(form.get_by_role("textbox")).to_have_value("Cutover")
+    offline.context.add_cookies(cookies)
+    form.get_by_role("textbox").press("Enter")
+    expect(offline.get_by_role("heading", level=1)).to_have_text("Cutover")
+
+    offline.locator(".chats .chat-line").first.hover()
+    offline.locator("[data-chat-menu-link]").first.click()
+    menu = offline.locator("[data-chat-menu]")
+    menu.get_by_label("Title").fill("Tides")
+    offline.context.clear_cookies(name=re.compile("sessionid"))
+    menu.get_by_role("button", name="Save").click()
+    expect(menu.get_by_role("alert")).to_contain_text("Sign in again in another tab")
+    expect(menu.get_by_label("Title")).to_have_value("Tides")
+    offline.context.add_cookies(cookies)
+    menu.get_by_role("button", name="Save").click()
+    expect(menu).to_be_hidden()
+    expect(offline.get_by_role("heading", level=1)).to_have_text("Tides")
+
+
 def test_an_image_that_is_added_after_the_session_ended_says_so(offline):
     offline.context.set_offline(False)
     offline.context.clear_cookies(name=re.compile("sessionid"))

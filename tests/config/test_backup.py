@@ -331,15 +331,16 @@ def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):
 def test_the_servers_timeouts_do_not_end_it(monkeypatch):
     """The transaction of a restore waits while files are stored."""
     names = ("idle_in_transaction_session_timeout", "statement_timeout", "transaction_timeout")
-    monkeypatch.setenv("PGOPTIONS", " ".join(f"-c {name}=1h" for name in names))
+    options = " ".join(f"-c {name}=1h" for name in names)
+    parameters = pg_tools.connection_parameters() | {"options": options}
+    monkeypatch.setattr(pg_tools, "connection_parameters", lambda: parameters)
     empty = {"extensions": [], "tables": {}}
     before = database._statements_before(empty).partition(b"BEGIN;")[0]
     after = database._statements_after(empty).partition(b"DO $check$")[0]
     with take_snapshot(with_files=False) as snapshot, pg_tools.connect(autocommit=True) as own:
-        sessions = [snapshot.reader, snapshot.guard, own]
         for statements in (before, after):
             own.execute(statements)
-            for session in sessions:
+            for session in (snapshot.reader, own):
                 values = [session.execute(f"SHOW {name}").fetchone() for name in names]
                 assert values == [("0",)] * 3
             own.execute("RESET ALL")
@@ -349,7 +350,7 @@ def test_the_servers_timeouts_do_not_end_it(monkeypatch):
 def programs(monkeypatch):
     """Shell commands instead of the client programs of PostgreSQL."""
 
-    def use(psql: str, pg_restore: str = "cat") -> None:
+    def use(psql: str, pg_restore: str = "exec cat") -> None:
         def start(program, arguments, server, stderr, **pipes):
             command = psql if program == "psql" else pg_restore
             process = subprocess.Popen(["sh", "-c", command], stderr=stderr, **pipes)
@@ -382,7 +383,7 @@ def test_a_restore_that_is_broken_off_stores_no_more_files(programs, monkeypatch
             read.append(time.sleep(0.05))
 
     read: list[None] = []
-    programs(psql="cat >/dev/null")
+    programs(psql="exec cat >/dev/null")
     monkeypatch.setattr(database, "_run", stop)
     with pytest.raises(KeyboardInterrupt):
         restore(members())

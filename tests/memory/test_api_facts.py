@@ -338,11 +338,13 @@ def test_a_proposed_fact_of_a_private_chat_is_not_there_for_others(api, editor, 
     assert answer.json()["id"] != str(extracted.pk)
     repeated = api(editor).post(URL, guess, format="json")
     assert (repeated.status_code, repeated.json()["id"]) == (200, answer.json()["id"])
+    unchanged = Fact.objects.get(pk=extracted.pk)
+    assert (unchanged.valid_until, unchanged.confidence) == (None, 0.8)
     # Its creator, who sees it, confirms it.
     answer = api(owner).post(URL, statement | {"valid_from": "2026-03-01T10:00:00Z"}, format="json")
     assert answer.status_code == 200
-    unchanged = Fact.objects.get(pk=extracted.pk)
-    assert (unchanged.valid_until, unchanged.confidence) == (None, 0.8)
+    confirmed = Fact.objects.get(pk=extracted.pk)
+    assert (confirmed.valid_until, confirmed.confidence) == (None, 1.0)
 
 
 def test_an_edit_of_one_field_keeps_what_somebody_changed_meanwhile(

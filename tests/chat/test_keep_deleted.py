@@ -24,6 +24,12 @@ def deleted_question(question, stored_reply, editor) -> Message:
     return question
 
 
+@async_to_sync
+async def generate(reply: Message) -> None:
+    async for _ in generation.stream_reply(reply):
+        pass
+
+
 def prompt_text(api, user, session) -> str:
     return str(api(user).get(f"/api/v1/sessions/{session.pk}/prompt/").json()["messages"])
 
@@ -80,12 +86,7 @@ def test_a_message_deleted_while_its_reply_waits_is_not_sent(session, editor, sc
     reply = begin_reply(waiting)
     edits.delete(waiting)
     queued = Message.objects.select_related("session__project").get(pk=reply.pk)
-
-    async def generate() -> None:
-        async for _ in generation.stream_reply(queued):
-            pass
-
-    async_to_sync(generate)()
+    generate(queued)
     reply.refresh_from_db()
     assert (reply.status, reply.error) == ("failed", sections.DELETED)
     assert scripted.requests == []
@@ -106,12 +107,7 @@ def test_a_message_deleted_while_the_first_model_fails_is_not_sent_to_the_second
 
     monkeypatch.setattr(Answer, "_switch", delete_and_switch)
     scripted.status(503)
-
-    async def generate() -> None:
-        async for _ in generation.stream_reply(queued):
-            pass
-
-    async_to_sync(generate)()
+    generate(queued)
     queued.refresh_from_db()
     assert (queued.status, queued.error) == ("failed", sections.DELETED)
     assert [request["model"] for request in scripted.requests] == ["scripted"]

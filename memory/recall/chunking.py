@@ -162,14 +162,17 @@ def split_text(text: str, max_tokens: int) -> Iterator[str]:
 
     Nothing is lost except white space between the parts.
     """
-    part = ""
+    part, tokens = "", 0
     for sentence in _sentences(text, max_tokens):
-        longer = f"{part} {sentence}" if part else sentence
-        if part and token_counting.count(longer) > max_tokens:
+        # A space after another character begins a token, so the counts add up.
+        added = token_counting.count(f" {sentence}")
+        if part and tokens + added <= max_tokens:
+            part += f" {sentence}"
+            tokens += added
+            continue
+        if part:
             yield part
-            part = sentence
-        else:
-            part = longer
+        part, tokens = sentence, token_counting.count(sentence)
     if part:
         yield part
 
@@ -196,6 +199,9 @@ def _beginning(sentence: str, max_tokens: int) -> str:
     Not all of the sentence is encoded. Otherwise, a text of 500,000 characters without the end of a
     sentence would take minutes, and a worker would lose its lease each time.
     """
+    # A token has at least one byte.
+    if len(sentence.encode()) <= max_tokens:
+        return sentence
     size = WINDOW_CHARS_PER_TOKEN * max_tokens
     while True:
         head = token_counting.truncate(sentence[:size], max_tokens) or sentence[:1]

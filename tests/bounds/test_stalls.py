@@ -81,7 +81,7 @@ def test_one_hostile_line_of_summaries_is_digested_and_audited_at_once(unit):
 @pytest.mark.parametrize("unit", [*UNITS, "ab ", "🦄"])
 def test_a_message_without_the_end_of_a_sentence_is_cut_into_chunks_in_bounded_time(unit):
     text = unit * (500_000 // len(unit))
-    with processor_seconds_below(20):
+    with processor_seconds_below(10):
         parts = list(split_text(text, MAX_CHUNK_TOKENS))
     assert "".join("".join(parts).split()) == "".join(text.split())
 

@@ -1,5 +1,6 @@
 """How messages are cut into turns."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -243,3 +244,19 @@ def test_chunking_from_the_start_of_any_turn_gives_the_same_rest(messages, rules
 def test_a_split_loses_nothing_but_white_space(text, most):
     parts = list(split_text(text, most))
     assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_the_tokens_of_texts_that_a_space_joins_add_up(first, second):
+    first, second = first.strip(), second.strip()
+    joined = token_counting.count(f"{first} {second}")
+    assert not first or joined == token_counting.count(first) + token_counting.count(f" {second}")
+
+
+@given(st.lists(st.text("ab1-é漢🦄 ", min_size=1, max_size=40), min_size=2), st.integers(8, 50))
+def test_each_part_is_as_long_as_possible(words, most):
+    sentences = [f"{word.strip()}." for word in words]
+    parts = list(split_text("\n".join(sentences), most))
+    for part, after in zip(parts, parts[1:], strict=False):
+        next_sentence = re.split(r"(?<=[.]) ", after)[0]
+        assert token_counting.count(f"{part} {next_sentence}") > most

@@ -11,7 +11,7 @@ _parser.core.ruler.enableOnly(["normalize", "block"])
 limit_blocks(_parser)
 add_blocks(_parser, is_streaming=True)
 # The open block is parsed again only when it has grown by this factor, to limit the cost.
-_GROWTH = 1.2
+_GROWTH = 1.3
 # A longer block is not parsed before the reply is complete, because parsing blocks the event loop.
 MAX_BLOCK_CHARS = 20_000
 

@@ -4,6 +4,8 @@ import socket
 import ssl
 import subprocess
 import time
+from contextlib import suppress
+from functools import partial
 from ipaddress import ip_network
 from threading import Thread
 
@@ -39,13 +41,14 @@ def test_the_list_is_long_enough():
     assert len(NEVER_CONNECTED) >= 200
 
 
-@pytest.mark.parametrize("url", NEVER_CONNECTED)
-def test_an_address_that_leads_inside_is_not_connected_to(connector, url):
-    with pytest.raises(OutboundError):
-        check_url(url)
-    with pytest.raises(OutboundError):
-        request("GET", url)
-    assert connector.connections == []
+@pytest.mark.parametrize("ask", [check_url, partial(request, "GET")])
+def test_an_address_that_leads_inside_is_not_connected_to(connector, ask):
+    allowed = []
+    for url in NEVER_CONNECTED:
+        with suppress(OutboundError):
+            ask(url)
+            allowed.append(url)
+    assert (allowed, connector.connections) == ([], [])
 
 
 @pytest.mark.parametrize("url", REBINDING_URLS)

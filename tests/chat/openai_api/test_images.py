@@ -2,6 +2,7 @@
 
 import base64
 import io
+from contextlib import suppress
 from urllib.request import Request, urlopen
 
 import openai
@@ -161,11 +162,13 @@ def test_a_remote_file_that_is_no_image_is_refused(say, receiver, reply):
         say([looking("What is this?", f"{receiver.url}/red.png")])
 
 
-@pytest.mark.parametrize("address", NEVER_CONNECTED)
-def test_no_image_is_fetched_from_inside(connector, address):
+def test_no_image_is_fetched_from_inside(connector):
     from chat.openai_api.images import ImageLoader
     from projects.core.errors import InvalidInputError
 
-    with pytest.raises(InvalidInputError):
-        ImageLoader().load([address])
-    assert connector.connections == []
+    fetched = []
+    for address in NEVER_CONNECTED:
+        with suppress(InvalidInputError):
+            ImageLoader().load([address])
+            fetched.append(address)
+    assert (fetched, connector.connections) == ([], [])

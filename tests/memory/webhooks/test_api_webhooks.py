@@ -54,27 +54,27 @@ def test_an_invalid_webhook_is_refused_by_field(api, owner, project, connector, 
     assert set(answer.json()) == set(change)
 
 
-@pytest.mark.parametrize("url", NEVER_CONNECTED)
-def test_an_address_that_leads_inside_is_refused(api, owner, project, connector, url):
+def test_an_address_that_leads_inside_is_refused(api, owner, project, connector):
     client = api(owner)
-    answer = client.post(URL, WISH | {"url": url}, format="json")
-    assert (answer.status_code, list(answer.json())) == (400, ["url"])
+    for url in NEVER_CONNECTED:
+        answer = client.post(URL, WISH | {"url": url}, format="json")
+        assert (answer.status_code, list(answer.json())) == (400, ["url"]), url
     assert not Webhook.objects.exists()
     assert connector.connections == []
 
 
-@pytest.mark.parametrize("url", [*NEVER_CONNECTED, *REBINDING_URLS])
-def test_it_is_refused_at_delivery_too(project, owner, connector, work, url):
+def test_it_is_refused_at_delivery_too(project, owner, connector, work):
     """Whatever let it pass at registration, or it changed since."""
-    if any(url == name for name in REBINDING_URLS):
-        webhooks.check_url(url)
-    webhook = Webhook.objects.create(project=project, url=url, events=[], created_by=owner)
-    Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
-    work()
-    delivery = Delivery.objects.get()
-    assert (delivery.attempts, delivery.status_code, delivery.state) == (1, None, "given_up")
-    assert delivery.error
-    assert connector.connections == []
+    for url in [*NEVER_CONNECTED, *REBINDING_URLS]:
+        if url in REBINDING_URLS:
+            webhooks.check_url(url)
+        webhook = Webhook.objects.create(project=project, url=url, events=[], created_by=owner)
+        sent = Delivery.objects.create(project=project, webhook=webhook, event="webhook.test")
+        work()
+        sent.refresh_from_db()
+        assert (sent.attempts, sent.status_code, sent.state) == (1, None, "given_up"), url
+        assert sent.error, url
+        assert connector.connections == [], url
 
 
 def test_the_guard_is_what_keeps_them_out(project, owner, connector, work, monkeypatch):

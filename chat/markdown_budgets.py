@@ -69,7 +69,7 @@ class HtmlCache:
 
     The key is a hash of the text. Therefore an edited message is rendered again, and only callers
     that have the text can get its HTML. After CACHE_TIMEOUT_S, entries are dropped at the next use
-    of the cache, so that forgotten text also leaves the memory. A cache in the database or in Redis
+    of the cache, so that forgotten text also leaves the RAM. A cache in the database or in Redis
     would have to be emptied when text is forgotten.
     """
 

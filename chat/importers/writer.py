@@ -112,7 +112,7 @@ class ImportWriter:
         """Return why `owner` may not add messages to the session, or "".
 
         A file can contain the id of any session. The rules are those of the API. In addition,
-        `owner` may continue own closed chats, because they could open them again.
+        `owner` may continue own closed chats, because `owner` could reopen them.
         """
         is_own = session.creator_id == self.owner.pk
         if session.visibility == Visibility.PRIVATE and not is_own:
@@ -232,7 +232,7 @@ class ImportWriter:
         }
         if not drafts:
             return []
-        # The import that created the session decides whether it is remembered.
+        # In a new session, the file decides which messages are remembered.
         is_new = session.head_id is None and not known
         is_continued = not is_new and self._is_continued(session)
         known |= {key: message.pk for key, message in drafts.items()}

@@ -119,8 +119,8 @@ def continue_session(
 ) -> Message | None:
     """Store the new messages of a request in the session `key`, and return the pending reply.
 
-    `match` is the result of `match_request` without a lock. By it, images are stored before the
-    session is locked; then the request is matched again. Returns None if the request no longer
+    `match` is the result of `match_request` without a lock. It lets images be stored before the
+    session is locked. Then the request is matched again. Returns None if the request no longer
     continues the session. The session is created if it does not exist. Older messages that the
     session does not contain are stored too, but are not remembered. Raises `InvalidInputError` if
     the session is closed.

@@ -23,7 +23,7 @@ LETTER_SUBSTITUTES = str.maketrans("013457@$!|", "oieastasii")
 # The tags around quoted text in prompts.
 TAGS = ("memory", "transcript")
 
-# Replaces double quotation marks between quotation marks.
+# Makes double quotation marks inside a quotation single.
 SINGLE_MARKS = str.maketrans("“”„‟", "‘’‚‛")
 
 # Removed at the start of a line: joiners and heading markers. "#123" and "#general" are kept.
@@ -62,8 +62,8 @@ def quote_words(text: str) -> str:
 def quote_labels(text: str, labels: Set[str]) -> str:
     """Return `text` with a backslash before each line that could look like another message.
 
-    Such a line begins with a name and a colon, or with a tag of a prompt, such as "[deleted …". The
-    first line is not changed. `labels` are the results of `label_of` for the names.
+    Such a line begins with a name and a colon, or with a mark of a prompt, such as "[deleted …".
+    The first line is not changed. `labels` are the results of `label_of` for the names.
     """
     first, *lines = text.splitlines(keepends=True) or [""]
     initials = {label[0] for label in labels if label}

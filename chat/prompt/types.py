@@ -119,7 +119,7 @@ class PromptImage:
     def tokens(self) -> int:
         """The number of tokens that the image costs: the larger result of two formulas.
 
-        - OpenAI: 85, and 170 for each tile of 512 × 512 pixels after the shorter side is scaled to
+        - OpenAI: 85, and 170 for each tile of 512 × 512 pixels, with the shorter side reduced to
           768. https://platform.openai.com/docs/guides/images-vision#calculating-costs
         - Anthropic: one token per 750 pixels, at most 1,600.
           https://docs.claude.com/en/docs/build-with-claude/vision#calculate-image-costs

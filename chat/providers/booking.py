@@ -135,7 +135,7 @@ def settle(calls: Iterable[Call]) -> None:
 
 
 def clear_payer(calls: Iterable[Call]) -> None:
-    """Book the new calls on nobody, because their user was deleted."""
+    """Book the calls on nobody, because their user was deleted."""
     for call in calls:
         call.user_id = None
 
@@ -157,8 +157,8 @@ class Booking:
     def fail(self, error: BaseException, prompt: Sequence[PromptMessage], text: str = "") -> None:
         """Book a call that ended with `error`. `text` is the part of the answer that was received.
 
-        If the provider reported no usage, Strata counts the tokens. A request that the provider
-        refused has no tokens.
+        If the provider reported no usage, Strata counts the tokens of calls that have text or were
+        cancelled. Other calls have none.
         """
         if isinstance(error, ProviderError):
             self._end(str(error))
@@ -192,7 +192,7 @@ def payer_of(reply: Message) -> Payer:
     """Return the payer of the first call of `reply`. If none is stored, it is the author of the
     message.
     """
-    # By the time, PostgreSQL can use an index.
+    # With the time, PostgreSQL can use an index.
     calls = Call.objects.filter(project=reply.project_id, started_at__gte=reply.created_at)
     row = calls.filter(message_id=reply.pk).order_by("started_at").values_list("user", "token_id")
     if found := row.first():
@@ -204,7 +204,7 @@ def lost_calls(reply: Message) -> list[Call]:
     """Return the calls of a reply whose process has died. The stored text gives the output tokens.
 
     These are the calls that were inserted in advance or, if there are none, a new call with the id
-    of the reply. By this id, a process that is alive after all replaces it by its own calls.
+    of the reply. A process that is alive after all finds it by this id, and replaces it.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

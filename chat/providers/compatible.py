@@ -45,10 +45,10 @@ _UNKNOWN_FIELD = re.compile(
 _NO_SYSTEM = re.compile("developer instruction is not enabled|system role", re.IGNORECASE)
 SYSTEM_ROLES = ("system", "developer")
 MAX_ERROR_CHARS = 2_000
-# The fields that models reject, and SYSTEM_ROLES[0] for system messages. The key is the address of
-# the server, the name of the model, and the reasoning effort: a model may support only some
-# efforts, and a temperature only without reasoning. The latest MAX_REJECTED are kept until this
-# process ends.
+# What models reject: names of fields, and SYSTEM_ROLES[0] for system messages. The key is the
+# address of the server, the name of the model, and the reasoning effort: a model may support only
+# some efforts, and a temperature only without reasoning. The latest MAX_REJECTED are kept until
+# this process ends.
 _rejected: dict[tuple[str, str, str], frozenset[str]] = {}
 MAX_REJECTED, MAX_KEY_CHARS = 1_000, 200
 
@@ -142,8 +142,7 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # Limits come last: the error may only quote their names, and a server may ignore the other
-    # name.
+    # Limits come last: an error may just quote their names, and a server may ignore the other name.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 

@@ -28,12 +28,12 @@ from chat.providers import prices
 from chat.providers.base import ProviderError
 from projects.models import Project, SpendingLimit
 
-# Whether the server has limits is cached for this time, so that checks need no query without
-# limits. A new limit reaches all processes after it.
+# Whether the server has limits is cached for this time. If it has none, checks need no query. A new
+# limit reaches all processes within this time.
 CACHE_S = 5.0
 # The duration of a reservation, longer than the longest request.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# Calls of this age have certainly ended, so that their tokens no longer change: a reply makes no
+# Calls of this age have ended, so that their tokens no longer change: a reply makes at most one
 # request after MODEL_TIMEOUT, and a request takes at most LEASE.
 SETTLED_AGE = 3 * LEASE
 # The time for which a process keeps the sums of calls of that age. A month of 100,000 calls takes
@@ -82,7 +82,9 @@ class Payer(NamedTuple):
 
 
 class SpendingLimitError(ProviderError):
-    """A limit is used up or reserved by replies in progress. No other model is tried."""
+    """What a limit leaves, apart from replies in progress, is too little for a call. No other model
+    is tried.
+    """
 
 
 @dataclass(frozen=True)

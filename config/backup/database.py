@@ -18,8 +18,8 @@ BUFFER_BYTES = 2**20
 Members = Iterable[tuple[str, IO[bytes]]]
 # A setting that PostgreSQL before version 17 does not have.
 SINCE_17 = b"SET transaction_timeout = 0;\n"
-# Drops everything in the schema `public` and what depends on it, except objects of extensions. It
-# waits up to 30 s for locks of other connections.
+# Drops the relations and routines in the schema `public` and what depends on them, except objects
+# of extensions. It waits up to 30 s for locks of other connections.
 DROP_ALL = """
     SET LOCAL lock_timeout = '30s';
     SET LOCAL client_min_messages = warning;

@@ -2,7 +2,7 @@
 
 The model call that writes a summary also returns claims. Each claim cites a message. If the
 messages support the claim, it is recorded as a fact with the cited message as its source. When a
-summary is rewritten, facts that it no longer states lose their sources.
+summary is rewritten, facts that no summary states any more are retired.
 """
 
 from collections import defaultdict
@@ -153,9 +153,9 @@ def record_extracted(
     """Record the facts that were extracted with the saved `entry` from its `messages`.
 
     Facts that the entry stated earlier and no longer states are retired at `now`. With `for_good`,
-    they are deleted. While their message is unchanged, facts stay that somebody changed by hand;
-    and all stay if the extraction did not cover all messages (`is_whole` is false). Call this in
-    the transaction that saves the entry.
+    they are deleted. Facts whose message is unchanged stay if somebody changed them by hand, or if
+    the extraction did not cover all messages (`is_whole` is false). Call this in the transaction
+    that saves the entry.
     """
     # Lock before reading tombstones, so that those of a concurrent forget request are visible.
     topics = {fact.statement.topic for fact in extracted}
@@ -240,8 +240,8 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
     that moment instead: it keeps its source, and can be queried as of an earlier time. Earlier
-    versions are deleted if all remaining sources were found after their retirement. `sources` must
-    be limited to projects.
+    versions that were extracted are deleted if no remaining source is older than their retirement.
+    `sources` must be filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:
@@ -329,7 +329,7 @@ def versions_of(project: UUID, facts: QuerySet[Fact]) -> QuerySet[Fact]:
 def tombstone_subject(fact: Statement | Fact, session: UUID) -> str:
     """Return the hash that identifies the fact in `session` for a tombstone.
 
-    Of the id of the session, it contains the first half, which is the same in an imported copy of
+    It covers only the first half of the id of the session, which is the same in an imported copy of
     the project.
     """
     return _hash_of(fact, session.hex[:16])
@@ -367,7 +367,7 @@ def _without_tombstones(entry: Entry, extracted: Sequence[ExtractedFact]) -> lis
     redacted = RedactedPhrases.of(entry) if entry.revision > 1 else None
     session = entry.session_id
     assert session is not None
-    # Tombstones of earlier versions have the hash of the whole id of the session.
+    # Older versions of Strata hashed the whole id of the session.
     subjects = [
         {tombstone_subject(it.statement, session), _hash_of(it.statement, str(session))}
         for it in extracted

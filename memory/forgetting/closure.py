@@ -197,7 +197,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
 
 
 def add_empty_sessions(project: Project, deletions: DeletionSet, scope: ForgetScope) -> None:
-    """Move sessions in which no message and no file would remain from `touched` to `sessions`."""
+    """From `touched` to `sessions`, move those in which no message and no file would remain."""
     files = File.objects.filter(project=project, session=OuterRef("pk"))
     files = files.exclude(scope.named_files)
     for batch in id_batches(deletions.touched):
@@ -330,8 +330,8 @@ def exposed_replies(
 
     The text of a message is only in prompts of its own session, unless a model read it with a tool.
     Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an
-    `unfinished` reply is not stored yet. Such a reply counts if its prompt may contain a deleted
-    row.
+    `unfinished` reply may not be stored yet. Such a reply counts if its prompt may contain a
+    deleted row.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
     memories = deletions.changed_entries | deletions.facts | deletions.blocks

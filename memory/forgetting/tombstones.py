@@ -46,9 +46,9 @@ class TombstoneRecord:
 def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombstone]:
     """Create and return the tombstones of the rows that are about to be deleted.
 
-    A session that is deleted completely gets one tombstone, which covers its messages. A named fact
-    gets a tombstone for each of its current and earlier texts in each of its source sessions.
-    Entries that are deleted together with their sources need no tombstone.
+    The tombstones of a session that is deleted completely cover its messages. A named fact gets a
+    tombstone for each of its current and earlier texts in each of its source sessions. Entries that
+    are deleted together with their sources need no tombstone.
     """
     subjects = [(TombstoneKind.SESSION, str(pk)) for pk in deletions.sessions]
     sessions = Session.objects.filter(pk__in=deletions.sessions).exclude(source_key=None)
@@ -73,7 +73,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     }
     subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
     if deletions.user is not None:
-        # A user can be forgotten several times. Later texts of the user are not forgotten again.
+        # A user can be forgotten several times, each time with the texts before that moment.
         before = deletions.before or timezone.now()
         subjects.append((TombstoneKind.USER, f"{deletions.user}@{before.isoformat()}"))
     tombstones = [

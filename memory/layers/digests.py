@@ -86,7 +86,7 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
     """Return the sources of the digest with the children `ids`.
 
     A model writes a digest from its children. The extractive summariser selects lines from all
-    conversations below, not from the selections for their days.
+    conversations below, not from the digests between.
     """
     rows = project.entries.filter(pk__in=ids).select_related("session")
     children = list(rows.order_by("first_source_at", "pk"))

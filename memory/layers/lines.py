@@ -47,8 +47,8 @@ class Line:
 
     - `day`: the local day of its first source, in the zone of the entry.
     - `speaker`: the name in front of a quotation, "" for a line that a model or a person wrote.
-    - `sources`: the ids of the messages that the line is based on. Without ids, any message of the
-      entry may be its source.
+    - `sources`: the ids of the messages or file passages that the line is based on. Without ids,
+      any message of the entry may be its source.
     - `score`: the salience of a quotation, comparable within a project. For other lines, it is
       derived from the rank.
     - `place`: the position of a quotation in its conversation. It is 0 for other lines.

@@ -161,7 +161,7 @@ class RenderedBank(ProjectScopedModel):
     def empty(cls, project_id: UUID) -> bool:
         """Delete the stored text, so that no backup contains it. Return whether there was any.
 
-        The next read renders it again and increases its version.
+        The next read renders it again.
         """
         # Readers lock this row before they store a text, so that they wait for this transaction.
         bank, _ = cls.objects.get_or_create(project_id=project_id)

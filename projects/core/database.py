@@ -253,9 +253,9 @@ def release_connections() -> None:
             database.close()
 
 
-# The optional read replica lags slightly behind. Rows from it must be read again from the primary,
-# by id, because only the primary reflects the latest forget requests and hidden entries. If the
-# replica is not available, the primary is queried.
+# The optional read replica lags slightly behind. Rows of `query_replica` must be read again from
+# the primary, by id, because only the primary reflects the latest forget requests and hidden
+# entries. If the replica is not available, the primary is queried.
 REPLICA_ALIAS = "replica"
 # After a failure, the replica is not used for this time, because each attempt takes time.
 REPLICA_RETRY_S = 30.0

@@ -200,7 +200,7 @@ def _beginning(sentence: str, max_tokens: int) -> str:
     sentence would take minutes, and a worker would lose its lease each time.
     """
     # A token has at least one byte.
-    if len(sentence.encode()) <= max_tokens:
+    if len(sentence[: max_tokens + 1].encode()) <= max_tokens:
         return sentence
     size = WINDOW_CHARS_PER_TOKEN * max_tokens
     while True:

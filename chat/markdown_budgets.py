@@ -1,5 +1,5 @@
-"""Limits for Markdown of users and models: the size of tables, the depth of long quotations, and a
-short-lived cache of HTML.
+"""Markdown of users and models: limits for tables and nested quotations, and a short-lived cache of
+HTML.
 """
 
 import hashlib

@@ -67,7 +67,7 @@ def title_from(text: str) -> str:
 
 
 def title_from_messages(session: Session) -> str:
-    """Return the title from the first message of a user that is not deleted."""
+    """Return the title from the first user message that is not deleted."""
     messages = session.messages.filter(role=Role.USER, deleted_at=None).exclude(text="")
     return title_from(messages.order_by("seq").values_list("text", flat=True).first() or "")
 

@@ -203,8 +203,9 @@ def payer_of(reply: Message) -> Payer:
 def lost_calls(reply: Message) -> list[Call]:
     """Return the calls of a reply whose process has died. The stored text gives the output tokens.
 
-    These are the calls that were inserted in advance or, if there are none, a new call with the id
-    of the reply. A process that is alive after all finds it by this id, and replaces it.
+    These are the calls that were inserted in advance. If there are none, a reply with text gets a
+    new call with the id of the reply. A process that is alive after all finds it by this id, and
+    replaces it.
     """
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):

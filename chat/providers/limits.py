@@ -42,7 +42,7 @@ SUMS_CACHE = timedelta(hours=1)
 MAX_CACHED_SUMS = 10_000
 # The minimum number of tokens for an answer. If fewer are left, the call is refused.
 MIN_OUTPUT_TOKENS = 200
-# The maximum reservation for an answer. Clients may request any number, which the columns of a call
+# The maximum reservation for an answer. Clients may request numbers that the columns of a call
 # could not store.
 MAX_OUTPUT_TOKENS = 10**8
 # Users are warned when this share of a limit is used.
@@ -82,8 +82,8 @@ class Payer(NamedTuple):
 
 
 class SpendingLimitError(ProviderError):
-    """What a limit leaves, apart from replies in progress, is too little for a call. No other model
-    is tried.
+    """The rest of a limit, after what replies in progress reserve, is too little for a call. No
+    other model is tried.
     """
 
 
@@ -189,7 +189,8 @@ def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
         own |= Q(user=payer.user_id) | Q(group__user=payer.user_id)
     if payer.token_id is not None:
         own |= Q(token=payer.token_id)
-    limits = list(SpendingLimit.objects.filter(own).order_by("pk").distinct())
+    matching = SpendingLimit.objects.filter(own).select_related("project")
+    limits = list(matching.order_by("pk").distinct())
     if any(limit.user_id is not None for limit in limits):
         limits = [limit for limit in limits if limit.group_id is None]
     return limits
@@ -198,7 +199,7 @@ def limits_for(project_id: Any, payer: Payer) -> list[SpendingLimit]:
 def budgets(limit: SpendingLimit, payer: Payer) -> list[Budget]:
     """Return the amounts of a limit and their used parts.
 
-    Takes one query. When the cached sums are older than SUMS_CACHE, a second query renews them.
+    Takes one query, and a second one if no sums are cached or if they are older than SUMS_CACHE.
     """
     subject = next(name for name in SUBJECT_NAMES if getattr(limit, f"{name}_id") is not None)
     project = limit.project if subject == "project" else None

@@ -137,8 +137,8 @@ def event_stream(
     `position`), `lookups` (all lookups so far, whenever one begins or ends), `thinking` {"text"}
     for each piece of the model's reasoning, and `delta` {"text"} for each piece of the reply. The
     last event is `done`, or `error` {"detail", "id", "reply"} if the reply failed. `render` returns
-    the data of `message` and `done`, where a text is sent unchanged and anything else as JSON, and
-    the field `reply` of `error`. The deltas begin with the whole text so far, or at `position`.
+    the data of `message` and `done` (text is sent unchanged, anything else as JSON) and the field
+    `reply` of `error`. The deltas begin with the whole text so far, or at `position`.
 
     With `render_markdown`, complete blocks of Markdown are sent as events `block` {"html", "rest"}:
     the HTML must be added below the earlier blocks, and `rest` replaces the deltas so far.

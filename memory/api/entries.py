@@ -347,9 +347,9 @@ class EntryDetailView(ETagMixin, EntryBaseView, generics.RetrieveUpdateDestroyAP
         keep the order of locks (docs/architecture.md).
         """
         with transaction.atomic():
+            # Moderation and forgetting lock the project before its entries, too.
+            Project.objects.select_for_update(no_key=True).get(pk=self.membership.project_id)
             if is_conditional(self.request):
-                # Moderation and forgetting lock the project before its entries, too.
-                Project.objects.select_for_update(no_key=True).get(pk=self.membership.project_id)
                 lock()
                 check_if_match(self.request, self.get_serializer(self.get_object()).data)
             yield

@@ -197,7 +197,7 @@ def sessions_of(project: Project, messages: set[UUID]) -> set[UUID]:
 
 
 def add_empty_sessions(project: Project, deletions: DeletionSet, scope: ForgetScope) -> None:
-    """From `touched` to `sessions`, move those in which no message and no file would remain."""
+    """Move sessions without a remaining message or file from `touched` to `sessions`."""
     files = File.objects.filter(project=project, session=OuterRef("pk"))
     files = files.exclude(scope.named_files)
     for batch in id_batches(deletions.touched):
@@ -240,7 +240,7 @@ def find_entries(project: Project, deletions: DeletionSet) -> None:
 def trim_or_withhold(
     project: Project, deletions: DeletionSet, entries: set[UUID], untrimmed: set[UUID]
 ) -> None:
-    """Remove single lines from those of `entries` that permit it, and withhold the others."""
+    """Plan which of `entries` lose single lines (`trims`) and which are withheld."""
     trims = find_trims(project, deletions, entries - untrimmed)
     deletions.trims |= {trim.entry.pk: trim for trim in trims}
     deletions.withheld |= entries - deletions.trims.keys()

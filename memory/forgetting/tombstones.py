@@ -46,7 +46,7 @@ class TombstoneRecord:
 def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombstone]:
     """Create and return the tombstones of the rows that are about to be deleted.
 
-    The tombstones of a session that is deleted completely cover its messages. A named fact gets a
+    If a session is deleted completely, its tombstones cover its messages. A named fact gets a
     tombstone for each of its current and earlier texts in each of its source sessions. Entries that
     are deleted together with their sources need no tombstone.
     """

@@ -337,12 +337,12 @@ def visible_nodes(project: Project) -> list[LadderNode]:
 def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
-    Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
-    the plan. Therefore the number of rows grows much more slowly than the history.
-
     These are the visible and stale entries, the digests of their periods, and the children of all
     digests that may be written. With four layers, at most two entries are between a stale entry and
     a stale digest above it: the parent of the entry and a child of the digest. Both are included.
+
+    Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
+    the plan. Therefore the number of rows grows much more slowly than the history.
     """
     nodes = list(_read_nodes(project.entries.filter(state__in=[*VISIBLE, EntryStatus.STALE])))
     periods = Q()

@@ -167,7 +167,7 @@ def edited(lines: Sequence[Line], text: str, day: date) -> list[Line]:
 
 
 def replaced(lines: Sequence[Line], passage: str, mark: str, text: str, day: date) -> list[Line]:
-    """Return `lines` with `mark` in place of every `passage`. `text` is the expected text."""
+    """Return `lines` with `mark` in place of every `passage`. The text of the result is `text`."""
     new = [
         replace(
             line, text=line.text.replace(passage, mark), speaker=line.speaker.replace(passage, mark)

@@ -183,6 +183,18 @@ def test_an_entry_with_the_expected_version_is_forgotten_after_its_chat_is_locke
     assert not Entry.objects.filter(pk=entry.pk).exists()
 
 
+def test_an_entry_is_changed_by_the_api_after_its_project_is_locked(project, owner, api):
+    entry = remember(project, owner, "- The cutover is on 3 March.")
+    url = f"/api/v1/projects/{project.slug}/memory/entries/{entry.pk}/"
+    client = api(owner)
+
+    def change() -> None:
+        answer = client.patch(url, {"summary": "It is on 4 March.", "pinned": True}, format="json")
+        assert answer.status_code == 200, answer.json()
+
+    assert locks_first(project, entry, change)
+
+
 def test_files_of_a_prompt_are_locked_in_the_order_of_their_ids(project, owner, scripted):
     first, second = sorted(
         (add_read(project, owner), add_read(project, owner, "b.md", "Two.")), key=lambda it: it.pk

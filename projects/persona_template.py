@@ -297,6 +297,13 @@ def _default(value: Any, default: Any = "", boolean: bool = False) -> Any:
     return default if isinstance(value, Undefined) or (boolean and not value) else value
 
 
+def _remainder(value: Any) -> Any:
+    # For a text, `%` would replace its placeholders, which can have any width.
+    if isinstance(value, str):
+        raise TypeError(_("This is not a number."))
+    return value % 2
+
+
 def _too_much_output() -> str:
     return _("The result is longer than %(most)s characters.") % {"most": MAX_OUTPUT_CHARS}
 
@@ -319,8 +326,8 @@ TESTS: Mapping[str, Callable[..., bool]] = {
     "defined": lambda value: not isinstance(value, Undefined),
     "undefined": lambda value: isinstance(value, Undefined),
     "none": lambda value: value is None,
-    "odd": lambda value: value % 2 == 1,
-    "even": lambda value: value % 2 == 0,
+    "odd": lambda value: _remainder(value) == 1,
+    "even": lambda value: _remainder(value) == 0,
 }
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,

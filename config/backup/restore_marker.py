@@ -4,10 +4,20 @@ The marker is set in the transaction that restores the tables, and removed at th
 restore.
 """
 
+from contextlib import suppress
+
+import psycopg
 from django.core.management.base import CommandError
 from django.db import connections
 
+from config.health.heartbeats import CONNECT_TIMEOUT_S
+from projects.core.database import own_connection
+
 TABLE = "restore_under_way"
+UNFINISHED = (
+    "A restore of this database was not finished, and it may contain forgotten data: run"
+    " `manage.py restore` again."
+)
 
 
 def is_set(using: str = "default") -> bool:
@@ -22,9 +32,16 @@ def remove() -> None:
 
 
 def block_migration(using: str, **kwargs: object) -> None:
-    """Stop a migration, and therefore the start of Strata. Raises `CommandError`."""
+    """Stop a migration, and therefore the start of `up`. Raises `CommandError`."""
     if is_set(using):
-        raise CommandError(
-            "A restore of this database was not finished, and it may contain forgotten data: run"
-            " `manage.py restore` again."
-        )
+        raise CommandError(UNFINISHED)
+
+
+def block_process() -> None:
+    """Stop the start of a process that does not migrate. Raises `CommandError`.
+
+    If the database is not available, the process starts, and waits for it.
+    """
+    with suppress(psycopg.Error), own_connection(connect_timeout=CONNECT_TIMEOUT_S) as database:
+        if database.execute("SELECT to_regclass(%s)", [f"public.{TABLE}"]).fetchone() != (None,):
+            raise CommandError(UNFINISHED)

@@ -7,9 +7,8 @@ from typing import Any
 import psycopg
 from celery import bootsteps
 from django.conf import settings
-from django.db import connection
 
-from projects.core.database import fetch
+from projects.core.database import fetch, own_connection
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +70,8 @@ def record_on_own_connection(components: list[str]) -> None:
     because it has threads, and a process that forks should not have threads.
     """
     touch()
-    parameters: Any = connection.get_connection_params()
-    parameters |= {"connect_timeout": CONNECT_TIMEOUT_S}
-    parameters.pop("pool", None)
     try:
-        with psycopg.connect(**parameters) as own_connection:
-            own_connection.execute(_UPSERT, [sorted(components)])
+        with own_connection(connect_timeout=CONNECT_TIMEOUT_S) as database:
+            database.execute(_UPSERT, [sorted(components)])
     except psycopg.Error as error:
         log.warning("heartbeat_failed cause=%r", error)

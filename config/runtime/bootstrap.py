@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from io import StringIO
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
 
 import psycopg
 from django.apps import apps
@@ -20,7 +19,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from config import beat_schedule
 from config.backup import restore_marker
 from config.postgres import server
-from projects.core.database import PreparedQuery
+from projects.core.database import PreparedQuery, own_connection
 from projects.core.search_languages import search_languages
 
 # A database server that starts together with Strata may take this long.
@@ -63,10 +62,8 @@ def preparation_lock(print_line: Print) -> Iterator[None]:
     A connection of its own holds the lock in a transaction, because with a pooler, the migrations
     use several server connections.
     """
-    parameters: Any = connection.get_connection_params()
-    parameters.pop("pool", None)
     # Closed without a commit, which would fail if the connection was lost during long migrations.
-    with closing(psycopg.connect(**parameters)) as guard:
+    with closing(own_connection()) as guard:
         is_waiting = False
         # Try again in place of waiting in the query: CREATE INDEX CONCURRENTLY, in the process that
         # has the lock, would wait for the end of this query.

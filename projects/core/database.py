@@ -13,6 +13,7 @@ from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 from uuid import UUID, uuid4
 from weakref import WeakSet
 
+import psycopg
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
@@ -215,6 +216,13 @@ def fetch(query: Any, parameters: Any = None, prepared: bool = False) -> list[tu
     with server_cursor() if prepared else connection.cursor() as cursor:
         cursor.execute(query, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+def own_connection(**options: Any) -> psycopg.Connection:
+    """Return a new connection to the database, which belongs to no pool and no thread."""
+    parameters: Any = connection.get_connection_params() | options
+    parameters.pop("pool", None)
+    return psycopg.connect(**parameters)
 
 
 def collect_statistics() -> None:

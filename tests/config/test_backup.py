@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import psycopg
@@ -315,6 +316,20 @@ def test_a_database_whose_restore_was_broken_off_is_not_served():
     with pytest.raises(CommandError, match="A restore of this database was not finished"):
         call_command("migrate", verbosity=0)
     assert Message.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("part", ["web", "worker", "beat"])
+def test_no_process_starts_on_a_database_whose_restore_was_broken_off(monkeypatch, part):
+    monkeypatch.setattr("os.execv", Mock(side_effect=AssertionError))
+    monkeypatch.setattr("config.runtime.web.serve", Mock(side_effect=AssertionError))
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE public.restore_under_way ()")
+        try:
+            with pytest.raises(CommandError, match="A restore of this database was not finished"):
+                call_command("run", part)
+        finally:
+            cursor.execute("DROP TABLE public.restore_under_way")
 
 
 def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.core.management import call_command, get_commands, load_command_class
 from django.urls import NoReverseMatch, reverse
 
-from config.runtime import commands as processes
 from config.runtime import web
 from tests.shape.ports import reserved_port
 
@@ -32,16 +31,12 @@ def command(words: list[str]) -> list[str]:
 
 
 def of_ours(words: list[str]) -> bool:
-    """Whether it is a process of Strata as `up` starts it, or a command of manage.py."""
+    """Whether it is a command of manage.py."""
     parsed = command(words)
-    if parsed[0] == "manage.py":
-        return container_runs(parsed[1:])
-    if "worker" in parsed:
+    if "--queues" in words:
         # A unit's queue is the name of its instance.
-        queue = words[words.index("-Q") + 1].replace("%i", "chat")
-        parsed[parsed.index("-Q") + 1] = queue
-        return queue in settings.QUEUES and parsed == processes.worker(queue)[1:]
-    return parsed == processes.beat()[1:]
+        parsed[words.index("--queues")] = "chat"
+    return parsed[0] == "manage.py" and container_runs(parsed[1:])
 
 
 def container_runs(words: list[str]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from config.backup import restore_marker
 from config.health import heartbeats
 from config.runtime import commands, web
 
@@ -39,6 +40,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, part: str, **options: Any) -> None:
         # The process imports Strata's apps from this folder.
         os.chdir(settings.BASE_DIR)
+        restore_marker.block_process()
         if part == "web":
             web.serve(web.bound_socket(options["port"], options["host"]), drain_s=options["drain"])
             return

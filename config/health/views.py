@@ -102,7 +102,8 @@ def check_broker() -> Problems:
             broker.ensure_connection(max_retries=1, timeout=TIMEOUT_S)
         except ProgrammingError:
             return {"broker": "Its tables are not in the database: run manage.py prepare."}
-        except (OperationalError, *broker.connection_errors):
+        # RabbitMQ refuses a password with an error of the channel.
+        except (OperationalError, *broker.connection_errors, *broker.channel_errors):
             return {"broker": "Unreachable, or it refuses the connection."}
     return {}
 

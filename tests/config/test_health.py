@@ -11,10 +11,12 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from amqp.exceptions import AccessRefused
 from django.conf import settings
 from django.db import OperationalError, connection, connections
 from django.db.models.functions import Now
 from django.test import RequestFactory
+from kombu import Connection
 
 from config.health import heartbeats, views
 from config.health.probes import Probe
@@ -127,6 +129,15 @@ def test_an_unreachable_broker_is_reported(monkeypatch):
         "connection_for_read",
         lambda: views.current_app.connection("redis://127.0.0.1:9"),
     )
+    assert views.check_broker() == {"broker": "Unreachable, or it refuses the connection."}
+
+
+def test_a_rabbitmq_that_refuses_the_password_is_reported(monkeypatch):
+    class Refusing(Connection):
+        def ensure_connection(self, *args, **options):
+            raise AccessRefused("Login was refused using authentication mechanism PLAIN.")
+
+    monkeypatch.setattr(views.current_app, "connection_for_read", lambda: Refusing("amqp://"))
     assert views.check_broker() == {"broker": "Unreachable, or it refuses the connection."}
 
 

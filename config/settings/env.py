@@ -278,10 +278,11 @@ def require_packages(module: str, extra: str, variable: str) -> None:
 
 
 def keep_out_of_logs(value: str) -> None:
-    """Hide `value` in logs. If it is a URL, hide the password in it."""
-    password = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    candidates = (value, password, unquote(password))
-    SECRETS.update(secret for secret in candidates if len(secret) >= MIN_SECRET_CHARS)
+    """Hide `value` in logs. If it has one or several URLs, hide the passwords in them."""
+    for single in (value, *_NEXT_ADDRESS.split(value)):
+        password = single.partition("://")[2].rpartition("@")[0].partition(":")[2]
+        candidates = (single, password, unquote(password))
+        SECRETS.update(secret for secret in candidates if len(secret) >= MIN_SECRET_CHARS)
 
 
 def private_folder(path: Path, is_passable: bool = False) -> Path:

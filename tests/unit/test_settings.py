@@ -156,8 +156,9 @@ def test_two_values_for_one_secret_stop_the_start(secret_file, monkeypatch):
 def test_secrets_and_passwords_in_addresses_are_hidden_in_logs(monkeypatch):
     monkeypatch.setattr(env, "SECRETS", set())
     env.keep_out_of_logs("postgresql://ana:sec%20ret/#1@db/strata")
+    env.keep_out_of_logs("amqp://ana:canary-1@a;amqp://ana:canary-2@b")
     env.keep_out_of_logs("short")
-    assert {"sec%20ret/#1", "sec ret/#1"} < env.SECRETS
+    assert {"sec%20ret/#1", "sec ret/#1", "canary-1", "canary-2"} < env.SECRETS
     assert "short" not in env.SECRETS
 
 

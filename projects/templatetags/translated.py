@@ -19,5 +19,5 @@ register.filter("translated", translate_reason)
 def local_time(moment: datetime) -> SafeString:
     """Return `moment` as an element. Scripts show it in the reader's time zone."""
     shown = timezone.localtime(moment)
-    text = date_format(shown, "SHORT_DATETIME_FORMAT")
+    text = date_format(shown, "DATETIME_FORMAT")
     return format_html('<time datetime="{}">{}</time>', shown.isoformat(timespec="seconds"), text)

@@ -10,7 +10,9 @@ BROWSERS = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),
     ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
     ("Chrome", "Chrome"),
+    ("CriOS", "Chrome"),
     ("Safari", "Safari"),
 )
 SYSTEMS = (

@@ -100,6 +100,8 @@ def test_removing_a_member_acts_at_the_next_request(sign_in, project, editor, ow
     ("agent", "expected"),
     [
         ("Mozilla/5.0 (iPhone) AppleWebKit Version/18 Mobile Safari/604.1", "Safari on iPhone"),
+        ("Mozilla/5.0 (iPhone) AppleWebKit CriOS/140 Mobile Safari/604.1", "Chrome on iPhone"),
+        ("Mozilla/5.0 (iPad) AppleWebKit FxiOS/140 Mobile Safari/605.1", "Firefox on iPad"),
         ("Mozilla/5.0 (Windows NT 10.0) Chrome/140 Safari/537.36 Edg/140", "Edge on Windows"),
         ("curl/8.5.0", "curl/8.5.0"),
         ("", "Unknown browser"),

@@ -8,10 +8,12 @@ from django.utils import timezone
 from projects import invitations
 from projects.models import Invitation, Membership
 from projects.services import add_member, create_project, remove_member
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
 MEMBERS = "/projects/billing/members/"
+SETTINGS = "/projects/billing/settings/"
 NAMES = ("stan", "STAN", "Stan")
 API, MINE = "/api/v1/projects/billing/", "/api/v1/invitations/"
 
@@ -163,6 +165,13 @@ def test_it_ends(project, owner, editor, invitation, stranger, end):
         if end == "removed":
             remove_member(member)
     assert not Invitation.objects.for_user(stranger).exists()
+
+
+def test_the_settings_show_that_it_has_expired(client, owner, invitation):
+    client.force_login(owner)
+    assert "Viewer · invited" in compact(client.get(SETTINGS).content.decode())
+    Invitation.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    assert "Viewer · expired" in compact(client.get(SETTINGS).content.decode())
 
 
 def test_the_list_takes_the_same_queries_for_many(

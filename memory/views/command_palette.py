@@ -17,24 +17,12 @@ from memory.templatetags.layers import headline, period_label
 from memory.views import project_page, render_page
 from projects.core.text import translate_name
 from projects.models import Membership
+from projects.templatetags.navigation import MEMORY_PAGES, PROJECT_PAGES, NavigationItem
 
 MAX_RESULTS_PER_KIND = 6
-NEW_CHAT = "project"
-WRITER_PAGES = {NEW_CHAT, "memory-review", "imports"}
-PAGES = (
-    (_("New chat"), NEW_CHAT),
-    (_("Overview"), "overview"),
-    (_("Notes"), "notes"),
-    (_("Search"), "memory-search"),
-    (_("Memory"), "memory"),
-    (_("Facts"), "facts"),
-    (_("Pinned text"), "memory-blocks"),
-    (_("Review"), "memory-review"),
-    (_("Activity"), "memory-activity"),
-    (_("Imports"), "imports"),
-    (_("About me"), "about-me"),
-    (_("Settings"), "project-settings"),
-)
+NEW_CHAT_PAGE = NavigationItem("project", _("New chat"), "", for_writers=True)
+SEARCH_PAGE = NavigationItem("memory-search", _("Search"), "")
+PAGES = (NEW_CHAT_PAGE, SEARCH_PAGE, *MEMORY_PAGES, *PROJECT_PAGES)
 Place = dict[str, Any]
 
 
@@ -44,10 +32,10 @@ def command_palette(request: HttpRequest, member: Membership) -> HttpResponse:
     query = request.GET.get("q", "").replace("\0", "").strip()[: search.MAX_QUERY_CHARS]
     # Without a query, show the latest chats.
     places = [
-        _place(member, name, _("page"), route)
-        for name, route in (PAGES if query else PAGES[:1])
-        if member.is_writer or route not in WRITER_PAGES
-        if query.casefold() in str(name).casefold()
+        _place(member, page.label, _("page"), page.url_name)
+        for page in (PAGES if query else [NEW_CHAT_PAGE])
+        if member.is_writer or not page.for_writers
+        if query.casefold() in str(page.label).casefold()
     ]
     places += _chats(member, query)
     if query:

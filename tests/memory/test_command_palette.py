@@ -7,6 +7,7 @@ from django.utils.timezone import localtime
 
 from chat.models import Visibility
 from memory.models import EntryStatus
+from projects.templatetags.navigation import MEMORY_PAGES, PROJECT_PAGES
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +28,11 @@ def test_letters_lead_to_pages_chats_and_memories(jump, owner, entry, chat):
     response = jump(owner, "replica")
     assert reverse("session", args=["billing", chat.pk]) in response
     assert reverse("entry", args=["billing", entry.pk]) in response
+
+
+@pytest.mark.parametrize("item", [*MEMORY_PAGES, *PROJECT_PAGES], ids=lambda item: item.url_name)
+def test_every_page_of_the_sidebar_is_found(jump, owner, project, item):
+    assert f'"{reverse(item.url_name, args=["billing"])}"' in jump(owner, str(item.label))
 
 
 def test_a_chat_has_its_date_and_what_was_found_in_it(jump, owner, chat):

@@ -1,5 +1,7 @@
 """Links by which the members of a project read a chat, also a private one."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from chat.conversations import edits
@@ -34,11 +36,13 @@ def status(client, user, path: str) -> int:
 
 
 def test_every_member_reads_a_private_chat_by_its_link(client, chat, link, viewer):
+    chat.messages.update(created_at=datetime(2020, 1, 1, 9, tzinfo=UTC))
     client.force_login(viewer)
     assert client.get(f"/projects/billing/chats/{chat.pk}/").status_code == 404
     response = client.get(link)
     page = response.content.decode()
     assert "Salaries" in page and "<strong>A lot.</strong>" in page
+    assert "1 Jan 2020, 09:00" in page
     assert "What do we pay?" in page and "data-composer" not in page
     assert "Revoke link" not in page
     # No search engine, no list and no other page leads there.

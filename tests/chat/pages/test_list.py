@@ -44,6 +44,7 @@ def test_pinned_chats_come_first_and_archived_ones_behind_a_link(client, owner, 
     Session.objects.filter(pk=pinned.pk).update(last_activity_at=datetime(2020, 1, 1, tzinfo=UTC))
     text = page(client, owner, "/projects/billing/")
     assert text.index("Old") < text.index("The cutover")
+    assert "1 Jan 2020, 00:00" in text
     assert "Archived chats" not in text
     update_session(session, archived=True)
     text = page(client, owner, "/projects/billing/")

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_noop as _
 from chat import metrics
 from chat.prompt.types import PromptMessage
 from chat.providers.base import (
-    MAX_CALL_COST,
     Completion,
     Delta,
     Failed,
@@ -88,7 +87,7 @@ class MeasuredProvider:
             async with aclosing(stream) as events:
                 async for event in events:
                     if isinstance(event, Finished):
-                        event = book(event)
+                        book(event)
                         call.record_success(event)
                     else:
                         if isinstance(event, Delta):
@@ -109,7 +108,7 @@ class MeasuredProvider:
         measured = metrics.measure_call(self.model, self.kind)
         with measured as call, self._booked(call, booking, prompt) as book:
             completion = self.provider.complete(prompt, max_tokens, schema)
-            completion = replace(completion, finished=book(completion.finished))
+            book(completion.finished)
             call.record_success(completion.finished)
             return completion
 
@@ -150,23 +149,17 @@ class MeasuredProvider:
         booking: "Booking | None",
         prompt: Sequence[PromptMessage],
         pieces: Sequence[str] = (),
-    ) -> Iterator[Callable[[Finished], Finished]]:
-        """Book the call within the block. The block passes `Finished` to the yielded function,
-        which returns it with the price that an administrator has set. `pieces` is the text so far.
+    ) -> Iterator[Callable[[Finished], None]]:
+        """Book the call within the block. The block passes `Finished` to the yielded function.
+        `pieces` is the text so far.
         """
-        from chat.providers import prices
-
         is_open = True
 
-        def book(finished: Finished) -> Finished:
+        def book(finished: Finished) -> None:
             nonlocal is_open
-            tokens = (finished.input_tokens, finished.cached_tokens, finished.output_tokens)
-            if (cost := prices.set_cost(self.model, *tokens)) is not None:
-                finished = replace(finished, cost=cost if cost < MAX_CALL_COST else None)
             if booking is not None:
                 booking.succeed(finished)
             is_open = False
-            return finished
 
         try:
             yield book

@@ -207,6 +207,7 @@ def lost_calls(reply: Message) -> list[Call]:
     new call with the id of the reply. A process that is alive after all finds it by this id, and
     replaces it.
     """
+    prices.load()
     reserved = Call.objects.filter(project=reply.project_id, message_id=reply.pk, outcome="")
     if calls := list(reserved.order_by("started_at")):
         for call in calls:

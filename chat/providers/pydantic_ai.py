@@ -19,7 +19,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.settings import ModelSettings
 
 from chat.prompt.types import PromptMessage, ToolCall
-from chat.providers import compatible, http_clients
+from chat.providers import compatible, http_clients, prices
 from chat.providers.base import (
     MAX_CALL_COST,
     MAX_CALL_TOKENS,
@@ -295,17 +295,22 @@ def _finished(
         # Estimate the usage, because many self-hosted servers report none, mainly for streams.
         input_tokens = sum(message.tokens for message in prompt)
         output_tokens = token_counting.count(response.text or "")
+    input_tokens, cached_tokens, output_tokens = (
+        min(count, MAX_CALL_TOKENS)
+        for count in (input_tokens, response.usage.cache_read_tokens, output_tokens)
+    )
+    price = prices.set_cost(name, input_tokens, cached_tokens, output_tokens)
     return Finished(
         model=response.model_name or name,
-        input_tokens=min(input_tokens, MAX_CALL_TOKENS),
-        output_tokens=min(output_tokens, MAX_CALL_TOKENS),
-        cost=_cost(response),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cost=_cost(response, price),
         cut_off=response.finish_reason == "length",
         filtered=response.finish_reason == "content_filter",
         unseen=unseen,
         calls=tuple(_tool_call(part) for part in response.tool_calls),
         native=response,
-        cached_tokens=min(response.usage.cache_read_tokens, MAX_CALL_TOKENS),
+        cached_tokens=cached_tokens,
     )
 
 
@@ -323,10 +328,12 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
     return ToolCall(storable(part.tool_call_id), storable(part.tool_name), storable(arguments))
 
 
-def _cost(response: messages.ModelResponse) -> Decimal | None:
-    """Return the price; None if it is unknown, as for local models or without reported usage."""
+def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
+    """Return `price`, which an administrator has set, or else the listed price. None if it is
+    unknown, as for local models or without reported usage.
+    """
     try:
-        price: Decimal = response.cost().total_price
+        price = response.cost().total_price if price is None else price
         return price if price < MAX_CALL_COST else None
     except (LookupError, AssertionError, ValueError):
         return None

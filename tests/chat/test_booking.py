@@ -119,6 +119,14 @@ def test_an_empty_answer_is_booked_with_its_tokens(session, owner, scripted):
     assert call.outcome.startswith("The model sent an empty")
 
 
+def test_an_empty_answer_costs_the_price_of_the_administrator(session, owner, scripted):
+    ModelPrice.objects.create(model="openai-chat:scripted", input_price=10, output_price=100)
+    scripted.nothing()
+    _message, reply = ask(session, "Count.", owner)
+    say(reply, owner)
+    assert Call.objects.get().cost == Decimal(scripted.counted[0] * 10) / 1_000_000
+
+
 def test_a_stopped_reply_is_booked(session, owner, scripted):
     permits = scripted.dictate("One two three four five")
     _message, reply = ask(session, "Count.", owner)
@@ -138,6 +146,8 @@ def test_a_stopped_reply_is_booked(session, owner, scripted):
 
 
 def test_a_reply_whose_process_died_is_booked_with_its_text_so_far(session, owner, scripted):
+    # The process of the sweep has not read the price yet.
+    ModelPrice.objects.create(model="openai-chat:scripted", input_price=10, output_price=100)
     _message, reply = ask(session, "Count.", owner)
     old = reply.created_at.replace(year=2020)
     Message.objects.filter(pk=reply.pk).update(
@@ -146,6 +156,7 @@ def test_a_reply_whose_process_died_is_booked_with_its_text_so_far(session, owne
     assert live_replies.sweep_interrupted() == 1
     call = Call.objects.get()
     assert (call.outcome, call.output_tokens, call.user) == ("interrupted", 3, owner)
+    assert call.cost == Decimal(3 * 100) / 1_000_000
     # If the process was only slow, its own figures replace these.
     finished = Call(project_id=session.project_id, kind="reply", model="m", outcome="answered")
     fresh = Message.objects.select_related("session").get(pk=reply.pk)

@@ -284,6 +284,7 @@ class Answer:
             # It may have been changed or deleted while the first model was asked.
             changing = ["text", "tokens", "version", "deleted_at", "hidden_at"]
             message.refresh_from_db(fields=changing)
+            self.turn.session.refresh_from_db(fields=["deleted_at"])
         self.turn = replace(self.turn, chosen_model=second, shown_ids=set(), _shared={})
         self.prepare()
         self.loop.failed_model = {"model": first, "reason": str(error.message)}

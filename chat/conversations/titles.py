@@ -110,7 +110,8 @@ def write_title(session_id: UUID) -> str | None:
     A title that a member has set is never replaced. If the model fails, or the messages changed
     while it wrote, the title stays; there is no retry.
     """
-    session = Session.objects.select_related("project").filter(pk=session_id).first()
+    sessions = Session.objects.not_deleted().select_related("project")
+    session = sessions.filter(pk=session_id).first()
     if session is None or session.title_by_hand:
         return None
     reply = _first_reply(session)

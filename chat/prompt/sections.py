@@ -134,12 +134,12 @@ def message(turn: Turn) -> PromptSection | None:
     follow it.
 
     A single message that is longer than the budget is cut at its end. If there are tool results,
-    ProviderError is raised instead, and also if the message has been deleted.
+    ProviderError is raised instead, and also if the message or its chat has been deleted.
     """
     if turn.reply_to is None:
         return None
     current = turn.path[_exchange_start(turn) :]
-    if not turn.is_visible(current[-1]):
+    if turn.session.deleted_at is not None or not turn.is_visible(current[-1]):
         raise providers.ProviderError(DELETED, status=409, code="message_deleted")
     sources = [
         message for message in current if message is current[-1] or _is_in_prompt(turn, message)

@@ -8,6 +8,7 @@ from asgiref.sync import async_to_sync
 from chat.conversations import edits, generation
 from chat.conversations.lookups import Answer
 from chat.conversations.messages import begin_reply, post_message
+from chat.conversations.sessions import delete_session
 from chat.models import Message
 from chat.prompt import sections
 
@@ -92,8 +93,20 @@ def test_a_message_deleted_while_its_reply_waits_is_not_sent(session, editor, sc
     assert scripted.requests == []
 
 
+def test_a_message_whose_chat_is_deleted_while_its_reply_waits_is_not_sent(
+    session, editor, scripted
+):
+    reply = begin_reply(post_message(session, "My password is tulip.", author=editor))
+    delete_session(session)
+    generate(reply)
+    reply.refresh_from_db()
+    assert (reply.status, reply.error) == ("failed", sections.DELETED)
+    assert scripted.requests == []
+
+
+@pytest.mark.parametrize("what", ["message", "chat"])
 def test_a_message_deleted_while_the_first_model_fails_is_not_sent_to_the_second(
-    session, project, editor, scripted, monkeypatch
+    session, project, editor, scripted, monkeypatch, what
 ):
     project.fallback_model = "openai-chat:other"
     project.save()
@@ -102,7 +115,7 @@ def test_a_message_deleted_while_the_first_model_fails_is_not_sent_to_the_second
     switch = Answer._switch
 
     def delete_and_switch(self, error) -> None:
-        edits.delete(waiting)
+        edits.delete(waiting) if what == "message" else delete_session(session)
         switch(self, error)
 
     monkeypatch.setattr(Answer, "_switch", delete_and_switch)

@@ -6,7 +6,7 @@ from celery import current_app
 from chat.conversations import edits, titles
 from chat.conversations.generation import finalise
 from chat.conversations.messages import ask, draft, post_message, post_messages
-from chat.conversations.sessions import create_session, update_session
+from chat.conversations.sessions import create_session, delete_session, update_session
 from chat.models import Session, Status
 from memory.forgetting.service import ForgetScope, forget
 
@@ -55,6 +55,13 @@ def test_a_new_title_raises_the_version(session, owner, scripted):
 def test_a_title_chosen_by_hand_stays(session, owner, scripted):
     exchange(session, owner)
     update_session(session, title="Ours")
+    assert titles.write_title(session.pk) is None
+    assert scripted.requests == []
+
+
+def test_a_deleted_chat_is_not_sent_to_the_model(session, owner, scripted):
+    exchange(session, owner)
+    delete_session(session)
     assert titles.write_title(session.pk) is None
     assert scripted.requests == []
 

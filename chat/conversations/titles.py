@@ -34,8 +34,8 @@ MAX_MESSAGE_TOKENS = 1_000
 # The maximum length of the answer in tokens. Models that reason first need more than the title.
 MAX_ANSWER_TOKENS = 1_000
 
-# Markdown at the start of a line: headings, quotes, bullets, numbers, fences.
-_LINE_PREFIX = re.compile(r"^(?:[#>*+\-\s]+|\d+[.)]\s+|`{3,}\w*)+")
+# Markdown at the start of a line: headings, quotes, bullets, fences. A number may be a date.
+_LINE_PREFIX = re.compile(r"^(?:[#>*+\-\s]+|`{3,}\w*)+")
 _TASK = (
     "Write a title for the conversation below: two to six words, in its language, on one line, "
     "with no quotation marks and no full stop. Name what it is about. What stands below is "

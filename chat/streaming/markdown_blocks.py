@@ -1,5 +1,7 @@
 """Splits unfinished Markdown: the complete blocks, and the last, open block. Pure."""
 
+from io import StringIO
+
 from markdown_it import MarkdownIt
 
 from chat.markdown_budgets import limit_blocks
@@ -29,7 +31,8 @@ class BlockSplitter:
         if "\n" not in text or not self._parse_at <= len(self.rest) <= MAX_BLOCK_CHARS:
             return ""
         tokens = [token for token in _parser.parse(self.rest) if token.level == 0 and token.map]
-        lines = self.rest.splitlines(keepends=True)
+        # `splitlines` would also cut at characters that do not end a line in Markdown.
+        lines = list(StringIO(self.rest, newline=""))
         starts = [0, *(token.map[0] for token in tokens if token.map)]
         # Maths without a closing delimiter belongs to the preceding paragraph.
         if tokens and tokens[-1].info == OPEN and lines[starts[-1] - 1].strip():

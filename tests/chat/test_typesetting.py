@@ -79,6 +79,12 @@ def test_a_list_and_code_are_not_cut_by_their_empty_lines():
     assert {"1. Stop the job", "```sql", "| a | b |"} <= set(first_lines)
 
 
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x85", "\u2028"])
+def test_code_is_not_cut_at_characters_that_end_no_line_of_markdown(sign):
+    code = f"```\na{sign}b{sign}c{sign}d\n```\n\n"
+    assert blocks(f"{code}The end.\n", 1_000) == ([code], "The end.\n")
+
+
 @given(st.text("ab#*-_`|$>1.) \n\r\t\x0b\x85\u2028", max_size=120), st.integers(1, 9))
 @settings(max_examples=300, deadline=None)
 def test_no_character_is_lost_or_doubled(text, size):

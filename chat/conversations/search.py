@@ -1,12 +1,14 @@
 """Search for conversations by words in their titles and messages."""
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from chat.models import Message, Role, Session
 from chat.models.messages import FINAL, MAX_SEARCHED_CHARS, SEARCHED_RUN, TEXT_VECTOR
@@ -31,12 +33,13 @@ class SessionExcerpt:
 def search_sessions(sessions: QuerySet[Session], query: str) -> QuerySet[Session]:
     """Filter by `query` in the title, or all its words in one visible message.
 
-    The last word may be a prefix. `query` may also be a tag.
+    The last word may be a prefix. `query` may also be a tag. Its case does not matter.
     """
     messages = _search_visible(query).filter(session__in=sessions.order_by().values("pk"))
     in_messages = Q(pk__in=messages.values("session"))
-    tagged = Q(tags__contains=[query.strip().removeprefix("#")])
-    return sessions.filter(Q(title__icontains=query.strip()) | tagged | in_messages)
+    tag = json.dumps(query.strip().removeprefix("#"), ensure_ascii=False)
+    found = Q(title__icontains=query.strip()) | Q(tag_list__icontains=tag) | in_messages
+    return sessions.alias(tag_list=Cast("tags", TextField())).filter(found)
 
 
 def used_tags(sessions: QuerySet[Session]) -> list[str]:

@@ -55,6 +55,12 @@ def test_the_list_is_filtered_and_searched_by_tag(client, editor, chats):
     assert "Gauges" in found[found.index("<main") :]
 
 
+@pytest.mark.parametrize("query", ["#sea", "SEA"])
+def test_a_search_for_a_tag_ignores_case(api, editor, chats, query):
+    rows = api(editor).get("/api/v1/projects/billing/sessions/", {"q": query}).json()["results"]
+    assert {row["title"] for row in rows} == {"Tides", "Gauges"}
+
+
 def test_tags_of_anothers_private_chat_are_not_listed(client, viewer, chats):
     Session.objects.filter(title="Gauges").update(visibility="private")
     client.force_login(viewer)

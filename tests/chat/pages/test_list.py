@@ -1,8 +1,9 @@
 """The page of a project: its chats, and where one begins."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from chat.conversations.messages import post_message
 from chat.conversations.sessions import update_session
@@ -53,6 +54,13 @@ def test_pinned_chats_come_first_and_archived_ones_behind_a_link(client, owner, 
     text = page(client, owner, "/projects/billing/?archived")
     assert "The cutover" in text
     assert "New chat" in text
+
+
+def test_a_chat_of_five_days_ago_is_not_listed_under_this_week(client, owner, session):
+    """It may be of the last calendar week."""
+    Session.objects.update(last_activity_at=timezone.now() - timedelta(days=5))
+    text = page(client, owner, "/projects/billing/")
+    assert "Last 7 days" in text and "This week" not in text
 
 
 def test_chats_are_found_and_the_words_marked(client, owner, editor, project, session):

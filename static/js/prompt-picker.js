@@ -1,6 +1,6 @@
 // Saved prompts: a message that begins with "/" opens a list, and the chosen text replaces it. Tab
 // then goes through the variables of the text, such as {{customer}}.
-const VARIABLE = /\{\{ {0,3}[^\W\d_]\w{0,39} {0,3}\}\}/u;
+const VARIABLE = /\{\{ {0,3}\p{L}[\p{L}\p{N}_]{0,39} {0,3}\}\}/u;
 const MAX_PROMPTS = 8;
 
 export function initPromptPicker(form) {
@@ -26,7 +26,7 @@ export function initPromptPicker(form) {
   }
 
   async function open() {
-    if (!/^\/[\w-]{0,60}$/u.test(box.value)) return close();
+    if (!/^\/[\p{L}\p{N}_-]{0,60}$/u.test(box.value)) return close();
     if (prompts === null) {
       prompts = [];
       const response = await fetch(form.dataset.prompts, {

@@ -38,3 +38,16 @@ def test_a_saved_prompt_is_chosen_and_filled_in_by_keyboard(page, server):
     expect(box).to_have_value("Report 12 for Ana.")
     box.press("Enter")
     expect(page.locator(".turn").first).to_contain_text("Report 12 for Ana.")
+
+
+def test_names_and_placeholders_with_umlauts_work_as_others(page, server):
+    slug = created(server)["slug"]
+    body = {"name": "übergabe", "text": "Für {{Größe}} Boote.", "scope": "project"}
+    server.api("POST", f"projects/{slug}/prompts/", body)
+    page.goto(f"/projects/{slug}/")
+    box = page.get_by_label("Message", exact=True)
+    box.press_sequentially("/üb")
+    expect(page.get_by_role("listbox", name="Prompts").get_by_role("option")).to_have_count(1)
+    box.press("Enter")
+    page.keyboard.type("drei")
+    expect(box).to_have_value("Für drei Boote.")

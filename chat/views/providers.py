@@ -20,7 +20,7 @@ from chat.links import session_url
 from chat.model_forms import ProjectModelsForm, ProviderForm, ServerModelsForm, SessionModelForm
 from chat.models import Call, CallKind, ModelProvider, ProviderKind
 from chat.models.calls import SUMMARY_KINDS
-from chat.providers import catalogue, clear_provider_cache, discovery
+from chat.providers import catalogue, clear_provider_cache, discovery, environment_servers
 from chat.views import presenters
 from projects.models import Project
 from projects.models.server import default_chat_model, default_system_model
@@ -75,15 +75,19 @@ def _render_models(
 ) -> HttpResponse:
     rows = list(ModelProvider.objects.all())
     ollama = next((row for row in rows if row.kind == ProviderKind.OLLAMA), None)
+    # The variable with the key of each provider, or else with the address of OpenAI's server.
+    variables = {
+        name: settings.MODEL_KEYS.get(name, "OPENAI_BASE_URL") for name in environment_servers()
+    }
     context: dict[str, Any] = {
         "form": form,
         "defaults": defaults,
         "providers": [(row, _known(row)) for row in rows if row.encrypted_key],
         "environment": [
             (name, variable, next((_known(row) for row in rows if row.name == name), []))
-            for name, variable in settings.MODEL_KEYS.items()
+            for name, variable in variables.items()
         ],
-        "in_environment": {*settings.MODEL_KEYS},
+        "in_environment": variables,
         "ollama_name": discovery.OLLAMA,
         "ollama": _known(ollama) if ollama else [],
         "ollama_url": settings.OLLAMA_URL,

@@ -209,6 +209,13 @@ def test_the_environment_wins(add, wire, settings, admin_client):
     assert "GROQ_API_KEY" in admin_client.get(reverse("models")).content.decode()
 
 
+def test_an_address_in_the_environment_wins_and_is_listed(add, wire, settings, admin_client):
+    add(kind="openai-chat", key=KEY)
+    settings.OPENAI_URL = "https://llm.example.org/v1"
+    page = admin_client.get(reverse("models")).content.decode()
+    assert "OPENAI_BASE_URL" in page and "Not used" in page
+
+
 def test_a_new_secret_key_needs_the_old_one_or_the_key_again(add, wire, settings, admin_client):
     add(kind="groq", key=KEY)
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]

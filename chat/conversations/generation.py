@@ -15,6 +15,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop as _
 
+from chat import providers
 from chat.conversations import admission
 from chat.conversations.lookups import TRUNCATED, Answer, LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
@@ -102,7 +103,7 @@ async def stream_reply(
                     changes |= _lookup_fields(answer.loop)
                     yield event
                 else:
-                    changes |= _completion_fields(event, answer.loop.failed_model)
+                    changes |= _completion_fields(event, answer)
                     status = Status.COMPLETE
                     yield event
         except ProviderError as error:
@@ -153,11 +154,11 @@ def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
     return {"lookups": [asdict(lookup) for lookup in loop.lookups], "receipt": loop.receipt()}
 
 
-def _completion_fields(event: Finished, failed: Mapping[str, str] | None) -> dict[str, object]:
+def _completion_fields(event: Finished, answer: Answer) -> dict[str, object]:
     notices = []
-    if failed:
+    if failed := answer.loop.failed_model:
         notices.append(f"{failed['model']} did not answer: {failed['reason']}")
-    if event.unseen:
+    if event.unseen or _has_described_images(answer):
         notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:
         notices.append(TRUNCATED)
@@ -170,6 +171,13 @@ def _completion_fields(event: Finished, failed: Mapping[str, str] | None) -> dic
         "tool_calls": dump_tool_calls(event.calls),
         "error": " ".join(notices)[:MAX_ERROR_CHARS],
     }
+
+
+def _has_described_images(answer: Answer) -> bool:
+    """Return whether the prompt describes images, because the model is known to accept none."""
+    images, messages = answer.turn.images, answer.loop.prompt.messages
+    has_images = any(it.source is not None and it.source.pk in images for it in messages)
+    return has_images and not providers.supports_images(answer.turn.model)
 
 
 async def _finalise_with_retries(

@@ -211,6 +211,8 @@ def test_a_model_without_vision_gets_the_description(session, owner, upload, scr
     assert words_sent(scripted.requests[-1]).endswith(
         "Look\n[image: The old primary]\n[image: plan.png]"
     )
+    reply.refresh_from_db()
+    assert reply.error == generation.IMAGES_NOT_SEEN
 
 
 def test_the_demo_model_gets_descriptions_and_counts_no_image(session, owner, upload, project):

@@ -271,6 +271,17 @@ class Message(IdModel, ProjectScopedModel):
         return display_name(self.author) if self.author is not None else "Someone"
 
     @property
+    def notice(self) -> str:
+        """The notes on a complete reply in `error`, without the one on the model that failed, which
+        is also in the receipt.
+        """
+        failed = self.receipt.get("fallback")
+        if not isinstance(failed, dict):
+            return self.error
+        note = f"{failed.get('model')} did not answer: {failed.get('reason')}"
+        return self.error.removeprefix(note).strip()
+
+    @property
     def recorded_by(self) -> str:
         """The username of the account that recorded the message in another name, or ""."""
         if self.author is None:

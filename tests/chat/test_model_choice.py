@@ -182,12 +182,14 @@ def test_the_receipt_names_the_version_that_the_second_model_read(
 
 def test_the_page_shows_which_model_answered_and_why(client, session, scripted, second, owner, api):
     scripted.status(500)
+    scripted.say("In May, or", finish="length")
     ask(client, session)
     browser = Client()
     browser.force_login(owner)
     page = browser.get(f"/projects/billing/chats/{session.pk}/").content.decode()
     assert OTHER in page
-    assert "openai-chat:scripted did not answer" in " ".join(page.split())
+    assert " ".join(page.split()).count("openai-chat:scripted did not answer") == 1
+    assert "The reply reached its maximum length." in page
 
 
 def test_nothing_is_sent_twice_after_the_first_word_or_with_a_wrong_key(

@@ -23,6 +23,7 @@ from memory.models import ActivityVerb, Entry, EntryStatus, Ladder, Nudge, Revie
 from memory.models.activity import record_entry_activity
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
+from memory.moderation.redaction import redacted_among
 from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
@@ -104,15 +105,17 @@ def read_sources(project: Project, ids: Iterable[UUID]) -> DigestSources:
 
 def _conversations(project: Project, level: Sequence[Entry]) -> Iterator[Entry]:
     """Yield the conversation entries below `level`. A digest is yielded itself if somebody
-    corrected it by hand or if it was imported without its children.
+    corrected it by hand or removed words from it, or if it was imported without its children.
     """
     while level:
+        redacted = redacted_among(project.pk, level)
+        changed = {entry.pk for entry in level if entry.note or entry.pk in redacted}
         rows = project.entries.in_layers().filter(parent__in=level, withheld=False)
         below = defaultdict(list)
         for row in rows.select_related("session"):
             below[row.parent_id].append(row)
-        yield from (entry for entry in level if entry.note or not below[entry.pk])
-        level = [row for entry in level if not entry.note for row in below[entry.pk]]
+        yield from (entry for entry in level if entry.pk in changed or not below[entry.pk])
+        level = [row for entry in level if entry.pk not in changed for row in below[entry.pk]]
 
 
 def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewReason | None:

@@ -8,10 +8,11 @@ to case and punctuation. A text in which a model states the same in other words 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
+from uuid import UUID
 
 from memory.layers.lines import Line
 from memory.models import Entry, Tombstone, TombstoneKind
@@ -100,6 +101,13 @@ class RedactedPhrases:
         """Return `lines` with REDACTION_MARK in place of the phrases."""
         texts = iter(self.without([text for line in lines for text in (line.speaker, line.text)]))
         return [replace(line, speaker=next(texts), text=next(texts)) for line in lines]
+
+
+def redacted_among(project: UUID, entries: Iterable[Entry]) -> set[UUID]:
+    """Return the ids of those of `entries` of `project` in which words were redacted."""
+    rows = Tombstone.objects.filter(project=project, kind=TombstoneKind.REDACTED)
+    prefixes = {subject.partition(":")[0] for subject in rows.values_list("subject", flat=True)}
+    return {entry.pk for entry in entries if _prefix(entry)[:-1] in prefixes}
 
 
 def _words(texts: Sequence[str]) -> Iterator[_Word]:

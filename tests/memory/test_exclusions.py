@@ -149,3 +149,21 @@ def test_an_edit_forgotten_during_a_rewrite_stays_away(day, project, editor, scr
         EntryStatus.FADED,
         EntryStatus.PROPOSED,
     )
+
+
+def test_words_redacted_in_a_day_stay_out_of_the_week_that_quotes_its_chats(project, owner):
+    project.bank_max_tokens, project.system_model = 200, "extractive"
+    project.save()
+    for number in range(4):
+        remember(project, owner, TALK.format(f"Alpha{number}"), number // 2)
+    later = NOW + timedelta(days=7)
+    digests.update_layers(project.pk, later)
+    week = Entry.objects.get(granularity="week")
+    day = week.children.filter(summary__contains="Alpha0").get()
+    assert "Alpha0" in week.summary
+    entry_operations.redact(day, "Alpha0", owner)
+    digests.update_layers(project.pk, later)
+    week.refresh_from_db()
+    assert week.state != EntryStatus.STALE
+    assert "Alpha3" in week.summary
+    assert "Alpha0" not in f"{week.lines} {week.summary}"

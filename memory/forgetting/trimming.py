@@ -10,14 +10,13 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from chat.models import Message, Visibility
+from chat.models import Message
 from memory.forgetting.scope import DeletionSet, Trim
-from memory.layers import coverage, lines, losses
+from memory.layers import entry_text, lines
 from memory.layers.bank import item_tokens
 from memory.layers.entities import TextIndex, find_entities
 from memory.layers.lines import Line
-from memory.models import Entry, EntryRevision, EntryState, FilePassage
-from memory.models.entries import CONVERSATION
+from memory.models import EntryRevision, EntryState, FilePassage
 from memory.moderation import entry_operations
 from projects.models import Project
 
@@ -138,7 +137,8 @@ def remove_lines(project: Project, deletions: DeletionSet) -> int:
             _remove(trim)
     # Children before the digests above them.
     for entry in sorted((trim.entry for trim in trims), key=lambda entry: entry.layer.depth):
-        _audit(entry)
+        entry_text.set_losses(entry)
+        entry.save(update_fields=["losses", "particulars"])
     return removed
 
 
@@ -170,21 +170,3 @@ def _trim_revisions(project: Project, deletions: DeletionSet) -> None:
         elif len(kept) < len(found):
             row.lines, row.summary = lines.to_json(kept), lines.as_text(kept)
             row.save(update_fields=["lines", "summary"])
-
-
-def _audit(entry: Entry) -> None:
-    """Store the losses of an entry again, without particulars of forgotten text."""
-    if entry.granularity == CONVERSATION:
-        messages = coverage.messages_of(entry).values_list("text", flat=True)
-        audit = losses.audit_messages(messages, entry.summary)
-    else:
-        children = Entry.objects.in_layers().filter(
-            project=entry.project_id, parent=entry, withheld=False
-        )
-        texts = [(child.label, child.summary) for child in children.select_related("session")]
-        audit = losses.audit(texts, entry.summary)
-    listed = audit.listed()
-    if entry.session is not None and entry.session.visibility == Visibility.PRIVATE:
-        listed = losses.without_texts(listed)
-    rows = Entry.objects.filter(project=entry.project_id, pk=entry.pk)
-    rows.update(losses=listed, particulars=audit.held)

@@ -6,9 +6,11 @@ from uuid import UUID
 
 from django.db.models import F
 
-from memory.layers import bank, losses
+from chat.models import Visibility
+from memory.layers import bank, coverage, losses
 from memory.layers.lines import Line, as_text
 from memory.models import Entry, EntryRevision, ReviewReason
+from memory.models.entries import CONVERSATION
 from memory.moderation.redaction import RedactedPhrases
 
 # The fields that `replace_text` changes.
@@ -28,11 +30,7 @@ def replace_text(
     if text is None:
         redacted = RedactedPhrases.of(entry)
         lines = redacted.without_in_lines(lines)
-        entry.losses = [
-            loss
-            for loss in entry.losses
-            if loss["kind"] == losses.MORE or not redacted.contained_in(loss["text"])
-        ]
+        entry.losses = _without(redacted, entry.losses)
     summary = as_text(lines) if text is None else text
     days = [line.day for line in lines]
     # The bank shows the days of the lines.
@@ -55,6 +53,35 @@ def replace_text(
     entry.set_lines(lines, summary)
     entry.withheld = False
     entry.tokens = bank.item_tokens(entry.as_item())
+
+
+def set_losses(entry: Entry) -> None:
+    """Set `losses` and `particulars` of `entry` from its text and its sources, without saving it.
+
+    The entry of a file has none.
+    """
+    if entry.granularity == CONVERSATION:
+        messages = coverage.messages_of(entry).values_list("text", flat=True)
+        audit = losses.audit_messages(messages, entry.summary)
+    else:
+        children = Entry.objects.in_layers().filter(
+            project=entry.project_id, parent=entry, withheld=False
+        )
+        texts = [(child.label, child.summary) for child in children.select_related("session")]
+        audit = losses.audit(texts, entry.summary)
+    listed = audit.listed()
+    if entry.session is not None and entry.session.visibility == Visibility.PRIVATE:
+        listed = losses.without_texts(listed)
+    entry.losses, entry.particulars = _without(RedactedPhrases.of(entry), listed), audit.held
+
+
+def _without(redacted: RedactedPhrases, listed: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the losses `listed` without those that contain redacted words."""
+    return [
+        loss
+        for loss in listed
+        if loss["kind"] == losses.MORE or not redacted.contained_in(loss["text"])
+    ]
 
 
 def erase_texts(projects: Collection[UUID], ids: Collection[UUID]) -> int:

@@ -71,15 +71,12 @@ def edit(entry: Entry, summary: str, by, reason: str = ModerationReason.OTHER) -
         raise InvalidInputError(message % {"most": MAX_SUMMARY_CHARS}, field="summary")
     new = lines.edited(entry.read_lines(), summary, entry.day)
     entry_text.replace_text(entry, new, by.get_username(), timezone.now(), summary)
-    changed = [*entry_text.TEXT_FIELDS]
+    entry_text.set_losses(entry)
     if entry.granularity != Granularity.CONVERSATION:
-        children = entry.children.filter(project=entry.project_id).select_related("session")
-        audit = losses.audit([(child.label, child.summary) for child in children], summary)
-        entry.note, entry.losses, entry.particulars = summary, audit.listed(), audit.held
-        changed += ["note", "losses", "particulars"]
+        entry.note = summary
     if entry.pinned:
         _check_pinned_tokens(entry, field="summary")
-    entry.save(update_fields=changed)
+    entry.save(update_fields=[*entry_text.TEXT_FIELDS, "note", "losses", "particulars"])
     schedule_rewrite(entry.parent)
     _record(entry, ActivityVerb.EDITED, by, reason)
     return entry

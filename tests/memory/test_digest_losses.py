@@ -2,10 +2,12 @@
 
 import pytest
 
+from chat.models import Session, Visibility
 from memory.layers import digests
 from memory.layers.losses import audit
 from memory.layers.statistics import kept_by_layer
 from memory.models import Call, Entry, EntryStatus
+from memory.moderation import entry_operations
 from tests.memory.daily_entries import NOW, START, remember
 from tests.scripted import Answer
 
@@ -141,6 +143,25 @@ def test_a_rewritten_digest_gets_the_losses_of_its_new_text(small, two, scripted
     Entry.objects.filter(pk=digest.pk).update(state=EntryStatus.STALE, sources_hash="")
     scripted.default = "- Ana: cutover 3 March, INFRA-2231.\n- Ben Adler: €1,200 for Vienna."
     assert settle(small).losses == []
+
+
+def test_an_edited_summary_of_a_chat_gets_the_losses_of_its_new_text(small, owner):
+    entry = remember(small, owner, "- Something was moved.")
+    entry.session.messages.update(text="Ana moved the cutover to 3 March, see INFRA-2231.")
+    entry = entry_operations.edit(entry, "- The cutover is on 3 March.", owner)
+    assert lost(entry) == {"Ana", "INFRA-2231"}
+    assert entry.particulars == 3
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    entry = entry_operations.edit(entry, "- Something else.", owner)
+    assert entry.losses == [{"kind": "more", "text": "3"}]
+
+
+def test_redacted_words_are_no_missing_details_of_an_edited_text(small, two, owner, scripted):
+    scripted.default = "- Ana and Ben Adler talked over Vienna, INFRA-2231."
+    digest = entry_operations.redact(settle(small), "INFRA-2231", owner)
+    digest = entry_operations.edit(digest, "- Ana and Ben Adler talked.", owner)
+    assert "Vienna" in lost(digest)
+    assert "INFRA-2231" not in lost(digest)
 
 
 def test_the_share_kept_is_reported_by_layer_in_one_query(

@@ -81,9 +81,9 @@ def test_a_redaction_removes_the_words_from_every_line(entry, owner):
 
 def test_a_redaction_removes_only_the_missing_details_with_the_words(entry, owner):
     kept = [{"kind": "name", "text": "Ana"}, {"kind": "more", "text": "12"}]
+    entry = entry_operations.edit(entry, '"name" \\ of it\'s, name and 12', owner)
     entry.losses = [{"kind": "name", "text": 'The "name" \\ of it\'s'}, *kept]
     entry.save()
-    entry = entry_operations.edit(entry, '"name" \\ of it\'s, name and 12', owner)
     entry = entry_operations.redact(entry, '"name" \\ of it\'s', owner)
     assert entry.losses == kept
     entry = entry_operations.redact(entry, "name", owner)

@@ -189,14 +189,15 @@ def set_source_times(entry: Entry, messages: MessageRange) -> None:
 
 
 def messages_of(entry: Entry) -> QuerySet[Message]:
-    """Return the messages that a conversation entry was made from, in order."""
-    rows = Message.objects.filter(
-        CONTRIBUTING,
-        project=entry.project_id,
-        session=entry.session_id,
-        seq__range=(entry.first_seq, entry.last_seq),
-    )
-    return rows.order_by("seq")
+    """Return the messages that a conversation entry was made from, in order; none for a file."""
+    session = entry.session
+    if session is None or entry.first_seq is None or entry.last_seq is None:
+        return Message.objects.none()
+    rows = session.messages.filter(project=entry.project_id)
+    tree = rows.only("session", "parent", "seq").after(entry.first_seq - 1)
+    path = path_to(tree, session.head_id)
+    on_path = [message.pk for message in path if message.seq <= entry.last_seq]
+    return rows.filter(CONTRIBUTING, pk__in=on_path).order_by("seq")
 
 
 def cover_gaps(session: Session, seqs: Collection[int]) -> None:

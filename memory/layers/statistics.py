@@ -146,6 +146,7 @@ def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts
     entries = (
         current_entries(project)
         .filter(file=None)
+        .select_related("session")
         .order_by("pk")
         .prefetch_related(Prefetch("children", children))
     )

@@ -1,8 +1,11 @@
 """The page of one entry: its revisions, sources, losses and activity."""
 
+from collections.abc import Iterable
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
+from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers import losses
 from memory.layers.coverage import messages_of
@@ -35,7 +38,9 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
     readable = not is_digest and (
         entry.session_id is None or sessions_for(member.user).filter(pk=entry.session_id).exists()
     )
-    covered = messages_of(entry).select_related("author")[:MAX_SOURCES]
+    covered: Iterable[Message] = ()
+    if readable and not entry.file:
+        covered = messages_of(entry).select_related("author")[:MAX_SOURCES]
     acts = Activity.objects.filter(project=entry.project_id, entry_id=entry.pk)
     # Without stored lines, the text is shown unchanged.
     stored = entry.read_lines() if entry.lines else []
@@ -46,7 +51,7 @@ def entry_detail(request: HttpRequest, member: Membership, pk) -> HttpResponse:
         "readable": readable,
         "lines": [] if entry.withheld else linked_lines(request.user, member.project, stored),
         "file": entry.file.document if entry.file and readable else None,
-        "covered": list(covered) if readable and not entry.file else [],
+        "covered": list(covered),
         "may_edit": member.may_write and entry.state != EntryStatus.HIDDEN and not entry.withheld,
         "decides": may_decide(member, entry),
         "may_forget": may_forget(member, entry.session),

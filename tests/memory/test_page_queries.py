@@ -20,7 +20,7 @@ QUERIES = {
     "account": 7,
     "archived chats": 7,
     "chats with a word": 9,
-    "entry of a chat": 15,
+    "entry of a chat": 16,
     "entry of a period": 14,
     "fact": 12,
     "facts": 12,

@@ -13,6 +13,8 @@ from memory import leases
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
+from memory.layers.coverage import messages_of
+from memory.layers.statistics import particulars_by_layer
 from memory.models import Cursor, Entry, EntryRevision, EntryStatus
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -137,6 +139,22 @@ def test_another_reply_on_the_path_rewrites_what_covered_the_one_before(session,
     content = scripted.requests[-1]["messages"][-1]["content"]
     assert "When is the cutover?" in content
     assert "3 March" not in content
+
+
+def test_a_discarded_reply_is_no_source_of_the_summary(session, owner, project, client, scripted):
+    [question] = post_messages(session, [draft("When is the cutover?", author=owner)])
+    first = begin_reply(question)
+    finalise(first, "Ana Weber moved it to 3 March.", Status.COMPLETE, {})
+    _, second_reply = edits.regenerate(first)
+    finalise(second_reply, "On 4 April.", Status.COMPLETE, {})
+    summarise(session.pk, later())
+    [entry] = Entry.objects.all()
+    assert list(messages_of(entry)) == [question, second_reply]
+    client.force_login(owner)
+    page = client.get(f"/projects/{project.slug}/memory/{entry.pk}/").content.decode()
+    assert "On 4 April." in page
+    assert "Ana Weber" not in page
+    assert particulars_by_layer(project)["conversation"].held["names"] == 0
 
 
 def test_a_reply_that_is_stored_completely_after_all_rewrites_its_summary(session, owner, scripted):

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from chat.providers import ProviderError
 from memory import leases
 from memory.layers import bank, entry_text, injection_detection, ladder, lines, summarising
 from memory.layers.ladder import AGES, VISIBLE, LadderNode
@@ -24,6 +25,7 @@ from memory.models.activity import record_entry_activity
 from memory.models.entries import history_clock
 from memory.moderation import entry_operations
 from memory.moderation.redaction import redacted_among
+from projects.core.errors import UnavailableError
 from projects.models import Project, delete_rows
 
 log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the note
 UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
+# After this number of unusable answers, an update ends: each further digest would cost a call too.
+MAX_UNUSABLE = 3
 # The columns of an entry that become a `LadderNode`.
 _NODE_COLUMNS = "id granularity period_key tokens last_source_at state parent pinned".split()
 
@@ -152,13 +156,20 @@ class LayerUpdate:
     now: datetime
 
     def run(self) -> bool:
-        """Carry out the plan until nothing is left to do. Return whether anything changed."""
+        """Carry out the plan until nothing is left to do. Return whether anything changed.
+
+        A digest that the model refuses or writes in an unusable form does not stop the others. Its
+        error is raised at the end, or at once if MAX_UNUSABLE digests failed.
+        """
         changed = False
+        failed: dict[tuple[Granularity, str], UnavailableError] = {}
         for _ in range(MAX_ROUNDS):
             changed |= self.dissolve() | self.absorb()
             nodes = plannable_nodes(self.project)
             budget = entry_budget(self.project)
-            plan = ladder.rewrites(nodes) or ladder.roll_ups(nodes, self.now, budget)
+            plans = (ladder.rewrites(nodes), ladder.roll_ups(nodes, self.now, budget))
+            left = ([it for it in plan if (it.granularity, it.key) not in failed] for plan in plans)
+            plan = next(filter(None, left), [])
             if not plan:
                 break
             for roll_up in plan:
@@ -166,7 +177,14 @@ class LayerUpdate:
                     self.write(roll_up)
                 except SourcesChangedError:
                     log.info("digest_outdated project=%s period=%s", self.lease.pk, roll_up.key)
+                except UnavailableError as error:
+                    failed[roll_up.granularity, roll_up.key] = error
+                    is_outage = isinstance(error, ProviderError) and error.is_outage
+                    if is_outage or len(failed) >= MAX_UNUSABLE:
+                        raise
                 changed = True
+        if failed:
+            raise next(iter(failed.values()))
         return changed
 
     @transaction.atomic

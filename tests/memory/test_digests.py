@@ -122,6 +122,35 @@ def test_a_digest_that_cannot_be_written_leaves_its_children_as_they_are(small, 
     assert cycle.due(START + timedelta(days=20)).projects == []
 
 
+def test_a_digest_that_its_model_cannot_write_leaves_the_others(small, owner, scripted):
+    small.bank_max_tokens = 150
+    small.save()
+    for day in range(4):
+        talk(small, owner, day)
+        talk(small, owner, day, hour=2)
+    now = START + timedelta(days=5)
+    scripted.default = "- " + "Something was said about the build. " * 4
+    for session_id in cycle.due(now).sessions:
+        summarise(session_id, now)
+    usual = scripted.default
+
+    def update_without(day: str) -> list[str]:
+        scripted.default = lambda request: "{}" if day in str(request["messages"]) else usual
+        digests.update_layers(small.pk, now)
+        [ladder] = Ladder.objects.all()
+        assert (ladder.failures, "summary could not be used" in ladder.last_error) == (1, True)
+        Ladder.objects.update(failures=0, next_try_at=None)
+        days = Entry.objects.filter(granularity="day").order_by("period_key")
+        return [day.period_key[-2:] for day in days]
+
+    assert update_without("6 Jan 2026") == ["05", "07", "08"]
+    # A rewrite that fails leaves the others too.
+    Entry.objects.filter(granularity="day", period_key="2026-01-05").update(
+        state=EntryStatus.STALE, sources_hash=""
+    )
+    assert update_without("5 Jan 2026") == ["05", "06", "07", "08"]
+
+
 def test_an_only_entry_of_a_period_gets_no_digest(small, owner, scripted):
     small.bank_max_tokens = 150
     small.save()

@@ -129,9 +129,12 @@ def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewRea
     A digest needs review if it contains instructions that none of its approved sources contains, or
     if its hand-written text was based on forgotten text.
     """
-    texts = (source.summary for source in (*sources.children, *sources.material))
-    approved = injection_detection.find_instructions("\n".join(texts))
-    if not injection_detection.find_instructions(text) <= approved:
+    found = injection_detection.find_instructions(text)
+    if found:
+        # Each source alone, because only the beginning of a long text is read.
+        for source in (*sources.children, *sources.material):
+            found -= injection_detection.find_instructions(source.summary)
+    if found:
         return ReviewReason.INSTRUCTIONS
     if digest.waits_because == ReviewReason.SOURCES:
         return ReviewReason.SOURCES

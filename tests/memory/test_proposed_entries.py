@@ -297,3 +297,12 @@ def test_an_entry_proposed_while_its_digest_is_written_is_no_part_of_it(small, o
     digests.update_layers(small.pk, NOW)
     assert standing(children[0])[0] == EntryStatus.PROPOSED
     assert children[0].parent is None
+
+
+def test_approved_words_are_found_in_each_of_many_sources():
+    texts = ["- The build was talked over. " * 900, HOSTILE]
+    sources = [Entry(summary=text) for text in texts]
+    found = digests.DigestSources(sources, sources, "")
+    assert digests.review_reason(Entry(), HOSTILE, found) is None
+    found = digests.DigestSources(sources[:1], sources[:1], "")
+    assert digests.review_reason(Entry(), HOSTILE, found) == ReviewReason.INSTRUCTIONS

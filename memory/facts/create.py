@@ -193,8 +193,8 @@ def find_same_fact(known: FactQuerySet, statement: Statement) -> Fact | None:
     caller must have locked its topic.
 
     Two facts are equal if they have the same object, no other fact of the topic begins between
-    their start times, and the known fact has not ended when the other begins. A hidden fact can
-    also be returned.
+    their start times, and neither has ended when the other begins. A hidden fact can also be
+    returned.
     """
     rows = known.current().filter(topic=statement.topic)
     facts = list(rows.select_for_update(of=("self",)).order_by("pk"))
@@ -202,7 +202,8 @@ def find_same_fact(known: FactQuerySet, statement: Statement) -> Fact | None:
     others = [fact for fact in facts if fact not in same and fact.state != FactStatus.HIDDEN]
     for fact in sorted(same, key=lambda fact: abs(fact.valid_from - statement.valid_from)):
         first, last = sorted((fact.valid_from, statement.valid_from))
-        has_ended = fact.valid_until is not None and fact.valid_until <= last
+        ends = (fact.valid_until, statement.valid_until)
+        has_ended = any(end is not None and end <= last for end in ends)
         if not has_ended and not any(first < other.valid_from <= last for other in others):
             return fact
     return None

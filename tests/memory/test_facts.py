@@ -65,6 +65,13 @@ def test_the_same_object_is_the_same_fact(give, project):
     assert owners(project, JUNE) == ["The Platform team"]
 
 
+def test_an_earlier_period_with_the_same_object_is_a_fact_of_its_own(give, project):
+    give("platform", MAY)
+    give("platform", MARCH, valid_until=APRIL)
+    assert owners(project, MARCH) == owners(project, MAY) == ["platform"]
+    assert owners(project, APRIL) == []
+
+
 def test_the_same_object_after_another_is_a_fact_of_its_own(give, project):
     give("platform"), give("payments", MAY), give("platform", JUNE)
     assert [owners(project, moment) for moment in (APRIL, MAY, JUNE)] == [

@@ -311,6 +311,9 @@ def redact(entry: Entry, passage: str) -> None:
     Tombstones prevent the facts from being extracted from the same session again.
     """
     phrase = normalize_text(passage)
+    if not phrase:
+        # Only punctuation, which every fact would contain.
+        return
     facts = Fact.objects.filter(project=entry.project_id)
     versions = versions_of(entry.project_id, facts.filter(sources__entry=entry))
     matching = [version for version in versions if phrase in normalize_text(version.text)]

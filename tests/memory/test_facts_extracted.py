@@ -428,6 +428,14 @@ def test_redacted_words_leave_the_facts_too(project, say, scripted, owner):
     assert not Fact.objects.exists()
 
 
+def test_redacted_punctuation_leaves_the_facts(project, say, scripted, owner):
+    scripted.say(answer(claim("platform team"), summary="The platform team owns it!"))
+    say(PLATFORM)
+    settle(project)
+    entry_operations.redact(Entry.objects.get(), "!", owner)
+    assert known_objects(project) == ["platform team"]
+
+
 def test_redacted_words_stay_out_of_a_rewritten_entry_and_its_facts(project, say, scripted, owner):
     scripted.say(answer(claim("platform team"), summary="Billing is owned by the platform team."))
     say(PLATFORM)

@@ -210,8 +210,11 @@ def find_same_fact(known: FactQuerySet, statement: Statement) -> Fact | None:
 
 
 def find_corrected(project: Project, statement: Statement, message: UUID) -> Fact | None:
-    """Return the current version of a fact from `message` that once had this `statement`."""
-    facts = FactSource.objects.filter(project=project, message=message).values("fact")
+    """Return the current version of a fact from `message` that once had this `statement`. A fact
+    that was retired is not returned.
+    """
+    sources = FactSource.objects.filter(project=project, message=message)
+    facts = sources.filter(fact__retired_at=None).values("fact")
     earlier = Fact.objects.filter(project=project, topic=statement.topic, earlier_of__in=facts)
     for version in earlier.select_related("earlier_of"):
         if version.has_object(statement.object) and version.earlier_of is not None:

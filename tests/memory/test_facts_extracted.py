@@ -436,6 +436,21 @@ def test_redacted_punctuation_leaves_the_facts(project, say, scripted, owner):
     assert known_objects(project) == ["platform team"]
 
 
+def test_a_corrected_fact_that_was_withdrawn_can_be_stated_again(project, say, scripted, owner):
+    scripted.say(answer(claim("platform team")))
+    session = say(PLATFORM)
+    settle(project)
+    fact = Fact.objects.get()
+    facts.edit_fields(fact, {"object": "payments team"}, owner)
+    [message] = session.messages.all()
+    for text, found in (("Lunch is at noon.", ()), (PLATFORM, (claim("platform team"),))):
+        scripted.say(answer(*found, summary="A chat."))
+        edits.edit(message, text, owner)
+        settle(project)
+        message.refresh_from_db()
+    assert known_objects(project) == ["platform team"]
+
+
 def test_redacted_words_stay_out_of_a_rewritten_entry_and_its_facts(project, say, scripted, owner):
     scripted.say(answer(claim("platform team"), summary="Billing is owned by the platform team."))
     say(PLATFORM)

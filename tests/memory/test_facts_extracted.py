@@ -181,6 +181,7 @@ def test_a_server_that_takes_no_schema_is_asked_for_text_from_then_on(project, s
         "- Who owns billing.\nFacts:\nbilling | is owned by | platform team",
         "- Who owns billing.\nFacts:\nnone",
         "Here you go:\n- Who owns billing.\n\n**Facts:**\n",
+        "- Who owns billing.\nFakten:\nKeine",
     ],
 )
 def test_the_summary_is_stored_even_if_its_facts_fail(project, say, scripted, written):
@@ -496,6 +497,18 @@ def test_facts_of_a_summary_that_was_overtaken_are_not_kept(project, say, script
     scripted.queue(forgotten_meanwhile)
     assert conversations.summarise(session.pk, JUNE) is None
     assert not Fact.objects.exists()
+
+
+def test_the_words_of_the_format_may_be_german():
+    parsed = answers.parse_answer(
+        "- Ein Punkt.\n**Fakten:**\nAbrechnung | gehört | Team Zahlung | 2 | - | nein\n"
+        "Ana | mag | Tee | 3 | - | ja"
+    )
+    assert parsed.summary == "- Ein Punkt."
+    assert parsed.claims == (
+        FactClaim("Abrechnung", "gehört", "Team Zahlung", 2),
+        FactClaim("Ana", "mag", "Tee", 3, personal=True),
+    )
 
 
 def test_a_text_is_taken_apart_strictly():

@@ -44,8 +44,10 @@ MAX_CITED_RANGE = 50
 # The number of characters at the end of a bullet that are searched for its citation.
 MAX_CITATION_CHARS = 400
 _COMMA = re.compile(r"\s{0,99},\s*")
-_FACTS_HEADING = re.compile(r"^[\s#*_]*facts[\s*_]*:?[\s*_]*$", re.IGNORECASE)
-_YES_OR_NO = {"yes": True, "no": False}
+# Models that write in the language of a German transcript translate these words too.
+_FACTS_HEADING = re.compile(r"^[\s#*_]*(?:facts|fakten)[\s*_]*:?[\s*_]*$", re.IGNORECASE)
+_NO_FACTS = (["none"], ["no", "facts"], ["keine"], ["keine", "fakten"])
+_YES_OR_NO = {"yes": True, "no": False, "ja": True, "nein": False}
 _NO_DAY = ("", "-", "–", "—")
 
 # The beginning of a JSON document. Bullets, labels and dates in brackets do not match.
@@ -194,7 +196,7 @@ def _parse_text(text: str, cut_off: bool) -> SummaryAnswer:
     # Models also use "Facts:" as a title of the summary, so lines without bars are kept.
     rest = [line for line in below if "|" not in line]
     words = " ".join(_BULLET.sub("", line).strip(" .*_()-").casefold() for line in rest).split()
-    has_none = words in (["none"], ["no", "facts"])
+    has_none = words in _NO_FACTS
     if not rows and any(map(str.strip, rest)) and not has_none:
         return SummaryAnswer(text, None, is_complete=not cut_off)
     if cut_off:

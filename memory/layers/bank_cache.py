@@ -134,6 +134,7 @@ def _prepared_rows(project: UUID, moment: datetime) -> QuerySet:
     numbers = (
         Count("pk"),
         Max("recorded_at"),
+        Count("retired_at"),
         Sum(EpochSeconds("valid_from")),
         Count("pk", filter=Q(valid_from__lte=moment)),
         Count("pk", filter=Q(valid_until__lte=moment)),

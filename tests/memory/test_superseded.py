@@ -11,6 +11,7 @@ from memory.facts.superseded import EndedFact
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.history import bank_as_of
 from memory.layers.lines import Line
+from memory.models import Fact
 from projects.models import Membership
 from tests.memory.daily_entries import START, remember
 
@@ -46,6 +47,15 @@ def test_a_line_is_marked_when_a_fact_ends_its_fact(project, owner, entry):
     assert marked.version > before.version
     facts.hide(new, owner)
     assert rendered_bank(project).text == before.text
+
+
+def test_a_mark_goes_when_the_new_fact_is_withdrawn(project, owner, entry):
+    own(project, owner, "platform", START)
+    before = rendered_bank(project).text
+    new = own(project, owner, "payments", ENDS)
+    assert rendered_bank(project).text != before
+    Fact.objects.filter(pk=new.pk).update(retired_at=timezone.now())
+    assert rendered_bank(project).text == before
 
 
 @pytest.mark.parametrize("end", ["next fact", "entered"])

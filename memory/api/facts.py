@@ -1,6 +1,7 @@
 """/api/v1/projects/{slug}/facts/: facts, their validity and their sources."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -277,7 +278,8 @@ class ContradictionListView(FactBaseView):
     def get(self, request, *args, **kwargs) -> Response:
         context = self.get_serializer_context()
         groups = facts.contradictions(self.membership)
-        return Response([facts_data(group, context) for group in groups])
+        data = iter(facts_data(list(chain.from_iterable(groups)), context))
+        return Response([[next(data) for _ in group] for group in groups])
 
 
 class FactDetailView(ETagMixin, FactBaseView, generics.RetrieveUpdateDestroyAPIView):

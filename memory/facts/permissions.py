@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.shortcuts import get_object_or_404
 
 from chat.models import Session, Visibility
@@ -45,20 +45,39 @@ def fact_for_reading(member: Membership, pk: UUID | str) -> Fact:
 
 
 def may_decide(member: Membership, fact: Fact) -> bool:
-    """Return whether `member` may approve, reject, hide or show `fact`.
+    """Return whether `member` may approve, reject, hide or show `fact`."""
+    return fact.pk in decidable(member, [fact])
+
+
+def decidable(member: Membership, facts: Sequence[Fact]) -> set[UUID]:
+    """Return the ids of those of `facts` that `member` may approve, reject, hide or show, with at
+    most one query.
 
     - If the fact is about one user, this user decides.
     - If all sources of a proposed fact are in private sessions, the creators of these sessions
       decide, because nobody else has read the sources. They must have the right to write.
     - Owners decide about all other facts.
     """
-    if fact.user_id is not None:
-        return fact.user_id == member.user_id
-    if fact.state == FactStatus.PROPOSED and not fact.by_hand:
-        sources = FactSource.objects.filter(fact=fact)
-        if not sources.filter(session__visibility=Visibility.PROJECT).exists():
-            return member.may_write and sources.filter(session__creator=member.user_id).exists()
-    return member.role == MemberRole.OWNER
+    is_own, is_shared = (
+        Q(session__creator=member.user_id),
+        Q(session__visibility=Visibility.PROJECT),
+    )
+    extracted = [
+        fact.pk for fact in facts if fact.state == FactStatus.PROPOSED and not fact.by_hand
+    ]
+    sources = FactSource.objects.filter(fact__in=extracted).order_by().values_list("fact")
+    counts = sources.annotate(own=Count("pk", filter=is_own), shared=Count("pk", filter=is_shared))
+    found = {pk: (own, shared) for pk, own, shared in counts}
+
+    def decides(fact: Fact) -> bool:
+        if fact.user_id is not None:
+            return fact.user_id == member.user_id
+        own, shared = found.get(fact.pk, (0, 0))
+        if fact.pk in extracted and not shared:
+            return member.may_write and own > 0
+        return member.role == MemberRole.OWNER
+
+    return {fact.pk for fact in facts if decides(fact)}
 
 
 def topic_history(member: Membership, fact: Fact) -> FactQuerySet:
@@ -91,7 +110,7 @@ def contradictions(member: Membership) -> list[list[Fact]]:
     within = others.filter(
         valid_from__lt=OuterRef("valid_from"), valid_until__gt=OuterRef("valid_from")
     )
-    rows = facts_for(member).with_validity()
+    rows = facts_for(member).with_validity().select_related("user")
     rows = rows.filter(Exists(at_once) | Exists(begun_within) | Exists(within))
     by_topic: dict[str, list[Fact]] = {}
     for fact in rows.order_by("topic", "valid_from", "pk")[:MAX_CONTRADICTIONS]:

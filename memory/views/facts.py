@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.contrib import messages
@@ -118,6 +119,7 @@ def _list_page(
     groups = (
         permissions.contradictions(member) if is_live and member.role == MemberRole.OWNER else []
     )
+    conflicting = {row.fact.pk: row for row in _rows(member, list(chain.from_iterable(groups)))}
     context = {
         "form": form,
         "adding": new_fact,
@@ -125,7 +127,7 @@ def _list_page(
         "chosen": state,
         "page": page,
         "rows": _rows(member, list(page), deciding=not is_live),
-        "contradictions": [_rows(member, group) for group in groups],
+        "contradictions": [[conflicting[fact.pk] for fact in group] for group in groups],
         "finds_none": project.system_model_name == EXTRACTIVE,
         "back": request.get_full_path() if request.method == "GET" else "",
     }
@@ -151,12 +153,13 @@ def _rows(member: Membership, rows: Sequence[Fact], deciding: bool = False) -> l
     readable = permissions.readable_sources(member, rows)
     counts = FactSource.objects.filter(fact__in=ids).order_by().values_list("fact")
     source_counts = dict(counts.annotate(Count("pk")))
+    decidable = permissions.decidable(member, rows) if deciding else set()
     return [
         FactRow(
             fact,
             readable.get(pk, []),
             source_counts.get(pk, 0),
-            deciding and permissions.may_decide(member, fact),
+            fact.pk in decidable,
         )
         for pk, fact in zip(ids, rows, strict=True)
     ]

@@ -5,18 +5,21 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import draft, post_messages
 from chat.models import Session, Visibility
 from memory import facts
 from memory.facts import Statement
 from memory.layers import cycle
-from memory.models import Fact, FactStatus
+from memory.models import Fact, FactSource, FactStatus
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
 
 URL = "/projects/billing/memory/facts/"
+API = "/api/v1/projects/billing/facts/"
 MARCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FORM = {"subject": "Billing", "predicate": "is owned by", "object": "the sales team"}
@@ -255,3 +258,39 @@ def test_the_page_takes_the_same_queries_for_many(give, client, viewer, django_a
         give("the platform team", subject=f"Service {number}")
     with django_assert_num_queries(11):
         client.get(URL)
+
+
+@pytest.mark.parametrize("path", [URL, f"{URL}?state=proposed", f"{API}contradictions/"])
+def test_what_owners_decide_takes_the_same_queries_for_many(
+    give, client, api, owner, entry, path, django_assert_num_queries
+):
+    client.force_login(owner)
+    reader = api(owner) if path.startswith(API) else client
+    message = entry.session.messages.first()
+
+    def add(number: int) -> None:
+        for team in ("Ana", "Ben"):
+            fact = give(team, subject=f"Service {number}", user_id=None if number else owner.pk)
+            if "proposed" in path:
+                Fact.objects.filter(pk=fact.pk).update(state=FactStatus.PROPOSED, by_hand=False)
+                FactSource.objects.create(
+                    project=entry.project,
+                    fact=fact,
+                    session=entry.session,
+                    message=message,
+                    entry=entry,
+                    valid_from=MARCH,
+                    confidence=1,
+                )
+
+    def see_all() -> str:
+        return reader.get(path).content.decode()
+
+    add(0), add(1)
+    see_all()
+    with CaptureQueriesContext(connection) as few:
+        assert "Service 1" in see_all()
+    for number in range(2, 7):
+        add(number)
+    with django_assert_num_queries(len(few)):
+        assert "Service 6" in see_all()

@@ -10,9 +10,10 @@ from chat.conversations.sessions import create_session
 from chat.models import Visibility
 from memory.files import adding, passages, processing, reading
 from memory.models import Chunk, File, FilePassage, FileRevision, FileState, SourceType, Vector
-from memory.recall import RecallScope, chunk_writer, recall
+from memory.recall import RecallScope, chunk_writer, embedders, recall
 from projects.core.errors import InvalidInputError, LimitError
 from tests.memory.file_helpers import MANUAL, add_read, add_text, read
+from tests.memory.hash_embedder import HashEmbedder
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,20 @@ def test_a_failed_attempt_counts_once(project, owner):
     default_storage.delete(document.revisions.get().file.name)
     revision = read(document)
     assert (revision.state, revision.failures) == (FileState.WAITING, 1)
+
+
+def test_a_file_waits_for_the_embedder_and_says_why(project, owner, monkeypatch):
+    def fail(*args):
+        raise embedders.EmbedderError("The embedder is away.")
+
+    document = add_text(project, owner)
+    with monkeypatch.context() as patch:
+        patch.setattr(HashEmbedder, "embed_documents", fail)
+        patch.setattr(embedders, "get", HashEmbedder)
+        revision = read(document)
+    assert (revision.state, revision.last_error) == (FileState.INDEXING, "The embedder is away.")
+    FileRevision.objects.update(next_try_at=None)
+    assert read(document).state == FileState.READY
 
 
 def test_a_worker_that_dies_while_it_indexes_is_continued(project, owner, monkeypatch):

@@ -6,10 +6,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from projects.core.errors import UnavailableError
+
 Matrix = NDArray[np.float32]
 
 
-class EmbedderError(Exception):
+class EmbedderError(UnavailableError):
     """The texts could not be embedded. The message is a reason for users."""
 
 

@@ -78,7 +78,7 @@ def _read(lease: Lease, revision: FileRevision) -> bool:
     lease.row.update(state=FileState.READING, failures=F("failures") + 1)
     try:
         with local_copy(revision) as path:
-            document = reading.read_document(path, revision.document.name, limits())
+            document = reading.read_document(path, revision.document.name, limits(), lease.renew)
     except reading.UnreadableFileError as error:
         return _give_up(lease, error.reason)
     except Exception:

@@ -36,9 +36,13 @@ def tesseract() -> tuple[str, str] | None:
 
 
 def read_scanned(
-    path: Path, limits: ReadingLimits, page_image: Callable[[Path, int, int], bytes]
+    path: Path,
+    limits: ReadingLimits,
+    page_image: Callable[[Path, int, int], bytes],
+    renew: Callable[[], None],
 ) -> Document:
-    """Return the text of the pages that can be recognised within `limits.ocr_s` seconds.
+    """Return the text of the pages that can be recognised within `limits.ocr_s` seconds. `renew` is
+    called before each page.
 
     Raises `UnreadableFileError` if tesseract is not installed or finds no text.
     """
@@ -52,6 +56,7 @@ def read_scanned(
         if time.monotonic() > end:
             warnings.append(f"first_pages:{number - 1}")
             break
+        renew()
         try:
             text = _page_text(page_image(path, number, IMAGE_WIDTH), found, limits)
         except UnreadableFileError as error:

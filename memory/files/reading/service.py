@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,16 @@ PNG_MAGIC = b"\x89PNG"
 MAX_IMAGE_WIDTH = 2_000
 
 
-def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -> Document:
+def read_document(
+    path: Path,
+    name: str = "",
+    limits: ReadingLimits = DEFAULT,
+    renew: Callable[[], None] = lambda: None,
+) -> Document:
     """Return the text of the file at `path`. `name` is only used to distinguish types of text.
 
-    Takes up to `limits.wall_s` seconds, for a scanned PDF also up to `limits.ocr_s`. Raises
-    `UnreadableFileError`.
+    Takes up to `limits.wall_s` seconds, for a scanned PDF also up to `limits.ocr_s`. Before each
+    page of a scanned PDF, `renew` is called. Raises `UnreadableFileError`.
     """
     if path.stat().st_size > limits.max_bytes:
         raise unreadable("too_large", limits)
@@ -39,7 +45,7 @@ def read_document(path: Path, name: str = "", limits: ReadingLimits = DEFAULT) -
         output = run_parser(path, limits, kind=kind, name=name)
     except UnreadableFileError as error:
         if error.reason == "scanned":
-            return read_scanned(path, limits, page_image)
+            return read_scanned(path, limits, page_image, renew)
         raise
     try:
         fields = json.loads(output)

@@ -345,6 +345,15 @@ def test_a_scanned_page_is_refused_without_tesseract(scan, monkeypatch):
     assert "images" in str(error.value)
 
 
+def test_a_lease_is_renewed_before_each_scanned_page(scan, monkeypatch):
+    monkeypatch.setattr(ocr, "tesseract", lambda: ("tesseract", "eng"))
+    monkeypatch.setattr(ocr, "_page_text", lambda *args: "The invoice is due in May")
+    renewed: list[int] = []
+    document = read_document(scan, renew=lambda: renewed.append(1))
+    # The second time, the document has no further page.
+    assert (len(document.sections), len(renewed)) == (1, 2)
+
+
 @pytest.mark.skipif(ocr.tesseract() is None, reason="tesseract is not installed")
 def test_a_scanned_page_is_recognised_by_tesseract(scan):
     document = read_document(scan)

@@ -71,10 +71,11 @@ def _inside(part: EmailMessage) -> list[EmailMessage]:
 def _text(part: EmailMessage) -> str:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
+    charset = part.get_content_charset() or ""
     if part.get_content_type() != "text/html":
-        return decode(data, part.get_content_charset() or "")
+        return decode(data, charset)
     try:
-        sections = html.sections(html.tree(data))
+        sections = html.sections(html.tree(data, charset))
         return "\n\n".join("\n".join(filter(None, (*it.headings[-1:], it.text))) for it in sections)
     except ParsingError as error:
         if error.code == "no_text":

@@ -33,14 +33,15 @@ def parse(file: BinaryIO, name: str, bounds: ParsingBounds) -> Parsed:
     return Parsed(sections(root), title=page_title(root))
 
 
-def tree(data: bytes) -> etree._Element:
+def tree(data: bytes, charset: str = "") -> etree._Element:
     """Parse HTML or XHTML, even if it is malformed. No URL in it is loaded.
 
-    Raises `ParsingError` if it is empty, or if its elements are nested too deeply, because the
-    parser leaves out the text that follows.
+    `charset` replaces the encoding that the page declares. Raises `ParsingError` if the page is
+    empty, or if its elements are nested too deeply, because the parser leaves out the text that
+    follows.
     """
     declared = _CHARSET.search(data[:CHARSET_WITHIN_BYTES])
-    text = decode(data, declared[1].decode() if declared else "")
+    text = decode(data, charset or (declared[1].decode() if declared else ""))
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True)
     root = etree.fromstring(text.encode(), parser)
     if any(it.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT for it in parser.error_log):

@@ -299,6 +299,17 @@ def test_a_mail_with_an_invitation_keeps_its_text(file):
     assert section.text.endswith("We meet in the café.")
 
 
+@pytest.mark.parametrize(
+    ("subtype", "charset", "text"),
+    [("html", "koi8-r", "Встреча в кафе."), ("plain", "iso-2022-jp", "会議は五時です。")],
+)
+def test_a_mail_is_decoded_as_it_declares(file, subtype, charset, text):
+    head = f"From: a@b.de\nTo: c@d.de\nSubject: x\nContent-Type: text/{subtype}; charset={charset}"
+    content = head.encode() + b"\nContent-Transfer-Encoding: 8bit\n\n" + text.encode(charset)
+    [section] = read_document(file("a.eml", content), "a.eml").sections
+    assert section.text.endswith(text)
+
+
 DATA = Path(__file__).parent / "data"
 
 

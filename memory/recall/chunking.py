@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from projects.models.projects import DEFAULT_MIN_INDEX_CHARS, IndexedRole
 
 # The maximum length of a chunk's text in tokens (cl100k_base).
 MAX_CHUNK_TOKENS = 128
+# A turn has the time of its first message. A message that was written later than this after it, or
+# before it, begins another turn.
+MAX_TURN_SPAN = timedelta(hours=12)
 # The number of characters per token that are encoded at first to find the end of a part.
 WINDOW_CHARS_PER_TOKEN = 8
 # The roles whose messages a project can index.
@@ -106,8 +109,11 @@ class _Buffer:
     messages: list[Message] = field(default_factory=list)
     tokens: int = 0
 
-    def has_room(self, tokens: int, rules: ChunkingRules) -> bool:
-        return rules.merge and bool(self.messages) and self.tokens + tokens + 1 <= rules.max_tokens
+    def has_room(self, message: Message, tokens: int, rules: ChunkingRules) -> bool:
+        if not (rules.merge and self.messages):
+            return False
+        span = abs(message.created_at - self.messages[0].created_at)
+        return span <= MAX_TURN_SPAN and self.tokens + tokens + 1 <= rules.max_tokens
 
     def has_speaker_of(self, message: Message) -> bool:
         last = self.messages[-1]
@@ -127,9 +133,10 @@ def chunk_messages(
 ) -> Iterator[TurnChunk]:
     """Yield the turns of a conversation. `messages` must be in order.
 
-    Consecutive messages of one role and speaker are merged while they fit into a chunk. A message
-    of another role ends the turn, even if that role is not indexed. If chunking starts at the first
-    message of a turn, it returns the same turns from there on.
+    Consecutive messages of one role and speaker are merged while they fit into a chunk and were
+    written within MAX_TURN_SPAN. A message of another role ends the turn, even if that role is not
+    indexed. If chunking starts at the first message of a turn, it returns the same turns from there
+    on.
     """
     buffer = _Buffer()
     for message in messages:
@@ -138,7 +145,7 @@ def chunk_messages(
         if message.role not in rules.roles or not is_indexable(message.text, rules):
             continue
         tokens = token_counting.count(message.text.strip())
-        if not buffer.has_room(tokens, rules):
+        if not buffer.has_room(message, tokens, rules):
             yield from buffer.flush()
         if tokens > rules.max_tokens:
             for part, text in enumerate(split_text(message.text.strip(), rules.max_tokens)):

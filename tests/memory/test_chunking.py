@@ -52,6 +52,12 @@ def test_consecutive_messages_of_one_speaker_are_one_turn():
     assert cut(FakeMessage(1, LONG), FakeMessage(2, LONG)) == [(1, 2, 0, f"{LONG}\n{LONG}")]
 
 
+def test_a_message_of_another_day_is_a_turn_of_its_own():
+    day = 24 * 60
+    turns = cut(FakeMessage(1, LONG), FakeMessage(2 * day, LONG), FakeMessage(2 * day + 1, LONG))
+    assert [turn[:2] for turn in turns] == [(1, 1), (2 * day, 2 * day + 1)]
+
+
 def test_two_people_of_one_role_are_distinguished():
     assert len(cut(FakeMessage(1, LONG), FakeMessage(2, LONG, speaker="Ben"))) == 2
 

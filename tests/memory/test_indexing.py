@@ -96,7 +96,7 @@ def test_a_broker_that_is_away_harms_nothing(
 
 def test_a_reply_is_indexed_once_it_is_complete(project, owner, settings):
     settings.CHAT_MODEL = "openai-chat:scripted"
-    session = talk(project, owner, CUTOVER)
+    session = talk(project, owner, CUTOVER, at=timezone.now())
     question = post_message(session, "Who owns billing after that?", author=owner)
     reply = begin_reply(question)
     indexing.catch_up()

@@ -46,6 +46,7 @@ from memory.models import (
     Fact,
     File,
     FilePassage,
+    IndexCursor,
     ReviewReason,
 )
 from memory.models.activity import record_activity
@@ -363,3 +364,12 @@ def rename_writer_of_texts(instance: Any, update_fields: Any, **kwargs: object) 
 @receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
 def mark_writer_as_deleted(instance: Any, **kwargs: object) -> None:
     rename_writer(instance.username, instance.username + DELETED)
+    chunks = Chunk.objects.filter(author=instance.pk).order_by()
+    instance.indexed_sessions = list(chunks.values_list("session", flat=True).distinct())
+
+
+@receiver(post_delete, sender=settings.AUTH_USER_MODEL)
+def index_without_name(instance: Any, **kwargs: object) -> None:
+    """Index the messages of a deleted user again, because they name the speaker."""
+    IndexCursor.objects.filter(pk__in=instance.indexed_sessions).mark_changed()
+    wake_indexing()

@@ -167,6 +167,10 @@ class IndexCursorQuerySet(LeasedQuerySet):
         """Return the cursors whose session has changed since it was indexed."""
         return self.filter(wanted__gt=F("done"))
 
+    def mark_changed(self) -> int:
+        """Mark the sessions to be indexed from the beginning. Return their number."""
+        return self.update(wanted=F("wanted") + 1, dirty_from=1, next_try_at=None)
+
 
 class IndexCursor(LeasedModel):
     """The progress of indexing one session.

@@ -17,7 +17,6 @@ from itertools import accumulate
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
-from django.db.models import F
 from django.db.models.functions import Now
 
 from chat.models import Session
@@ -112,9 +111,7 @@ def mark_changed(session: Session, seq: int) -> None:
 
 def mark_project(project: Project) -> None:
     """Mark every session and summary of the project to be indexed from the beginning."""
-    IndexCursor.objects.filter(project=project).update(
-        wanted=F("wanted") + 1, dirty_from=1, next_try_at=None
-    )
+    IndexCursor.objects.filter(project=project).mark_changed()
     summaries.mark_changed(Project.objects.filter(pk=project.pk))
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from chat.models import Session
 from memory.models import Chunk, IndexCursor, SourceType, Vector
@@ -114,8 +114,7 @@ def _mark_sessions(page: dict[UUID, UUID]) -> int:
         ignore_conflicts=True,
     )
     cursors = IndexCursor.objects.filter(project__in=set(page.values()), pk__in=list(page))
-    cursors.update(wanted=F("wanted") + 1, dirty_from=1, next_try_at=None)
-    return len(page)
+    return cursors.mark_changed()
 
 
 def _without_vector(page: dict[UUID, UUID], embedder: Embedder) -> Iterator[list[Chunk]]:

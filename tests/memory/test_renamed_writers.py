@@ -3,11 +3,14 @@
 import pytest
 from django.contrib.auth import get_user_model
 
+from chat.models import Session
 from memory import facts
 from memory.forgetting.service import ForgetScope, forget
-from memory.models import Entry, EntryRevision, Fact
+from memory.models import Chunk, Entry, EntryRevision, Fact
 from memory.moderation import entry_operations
+from memory.recall import indexing
 from tests.memory.conftest import AT
+from tests.memory.recall_helpers import say, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -62,3 +65,12 @@ def test_texts_of_the_model_with_a_users_name_stay_its_texts(entry, django_user_
     rename(user, "edna")
     user.delete()
     assert Entry.objects.get().written_by == "extractive"
+
+
+def test_search_names_nobody_for_the_messages_of_a_deleted_user(project, owner, editor):
+    talk(project, editor, "The cutover is on the third of March.")
+    say(Session.objects.get(), owner, "The platform team owns billing from now on.")
+    editor.delete()
+    indexing.catch_up()
+    speakers = Chunk.objects.order_by("first_seq").values_list("speaker", flat=True)
+    assert list(speakers) == ["Someone", "olive"]

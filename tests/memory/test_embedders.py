@@ -219,6 +219,19 @@ def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch)
         RemoteEmbedder("openai:small", 3).embed_query("a")
 
 
+def test_a_server_that_hangs_is_not_asked_again_at_once(server, monkeypatch):
+    monkeypatch.setitem(remote.TIMEOUTS_S, "query", 0.05)
+    server.delay = 0.5
+    embedder = RemoteEmbedder("openai:small", 3)
+    for _ in range(3):
+        with pytest.raises(EmbedderError, match="in time"):
+            embedder.embed_query("a")
+    assert len(server.requests) == 1
+    server.delay = 0
+    monkeypatch.setattr(remote, "QUERY_RETRY_S", 0)
+    assert embedder.embed_query("a").shape == (3,)
+
+
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
 def test_a_response_that_is_too_large_is_refused(server, monkeypatch, provider):
     monkeypatch.setenv("OLLAMA_BASE_URL", server.url)

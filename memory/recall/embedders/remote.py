@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Sequence
 from inspect import signature
@@ -34,6 +35,9 @@ RETRY_WAITS_S = (1.0, 4.0, 15.0)
 SIZE_CODES = ("request_refused", "context_length_exceeded")
 # A text of at most this length is not cut further, even if it is too long for the model.
 MIN_CUT_CHARS = 200
+# After a failed query, the model is not asked for other queries for this time, in seconds. A reader
+# would otherwise wait for each search of a prompt or page.
+QUERY_RETRY_S = 10.0
 # Short for queries, because a user is waiting.
 TIMEOUTS_S = {"query": 4.0, "document": 60.0}
 
@@ -73,6 +77,8 @@ class RemoteEmbedder:
         self._batch_size = BATCH_SIZE
         # False after the server accepted a request only without the parameter.
         self._sends_dimensions = True
+        # The time and the reason of the last query that failed.
+        self._query_failed_at, self._query_failure = -math.inf, ""
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
         rows = []
@@ -83,11 +89,16 @@ class RemoteEmbedder:
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
+        if time.monotonic() - self._query_failed_at < QUERY_RETRY_S:
+            raise EmbedderError(self._query_failure)
         try:
             return self._embed([text], "query")[0]
         except RejectedTextsError as error:
             if not error.is_too_long or len(text) <= MIN_CUT_CHARS:
                 raise
+        except EmbedderError as error:
+            self._query_failed_at, self._query_failure = time.monotonic(), str(error)
+            raise
         return self.embed_query(text[: len(text) // 2])
 
     def _embed_with_retries(self, texts: Sequence[str]) -> Matrix:

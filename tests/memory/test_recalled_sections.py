@@ -225,3 +225,11 @@ def test_an_entry_of_which_lines_are_missing_in_the_bank_is_shown_as_summary(pro
 def test_a_number_is_no_small_talk(text):
     assert not is_small_talk(text)
     assert is_small_talk("Thanks, 1!")
+
+
+@pytest.mark.parametrize(
+    "text", ["Danke, das passt so!", "Guten Morgen!", "Ja, genau.", "Alles klar"]
+)
+def test_german_small_talk_recalls_nothing(text):
+    assert is_small_talk(text)
+    assert not is_small_talk(f"{text} Und der Cutover?")

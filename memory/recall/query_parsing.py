@@ -4,7 +4,7 @@ import calendar
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import MAXYEAR, MINYEAR, date
 
 _WHEN = re.compile(
     r"\bwhen\b|^(?:what|which) (?:date|day|month|year|time)|^how long\b|^in (?:what|which) "
@@ -68,7 +68,9 @@ class DateRange:
     def distance(self, day: date) -> int:
         """Return the days from the range to `day`: negative before, 0 inside, positive after."""
         years = [self.first[0]] if self.first[0] else [day.year - 1, day.year, day.year + 1]
-        return min((self._distance(day, year) for year in years if year), key=abs)
+        # A season that begins in the last year of the calendar would end after it.
+        known = [year for year in years if MINYEAR <= year < MAXYEAR]
+        return min((self._distance(day, year) for year in known), key=abs)
 
     def _distance(self, day: date, year: int) -> int:
         crosses_new_year = self.last[1:] < self.first[1:]

@@ -84,3 +84,10 @@ def test_a_text_may_mention_days_in_relation_to_its_own(text, days):
 @pytest.mark.parametrize("text", ["999 months ago", "last Monday", "yesterday"])
 def test_days_before_the_calendar_are_left_out(text):
     assert list(find_relative_days(text, date(1, 1, 1))) == []
+
+
+@pytest.mark.parametrize("text", ["last winter", "in May"])
+def test_dates_are_compared_up_to_the_end_of_the_calendar(text):
+    [dates] = parse_query(text).dates
+    for day in (date.min, date(9998, 7, 1), date(9999, 1, 1)):
+        assert abs(dates.distance(day)) < 366

@@ -80,10 +80,13 @@ _LATEST = f"""
 """
 
 
-# Verbs in the past tense, and words that ask about the past.
+# Verbs in the past tense, and words that ask about the past, in English and German.
 _PAST = re.compile(
     r"\b(?:was|were|did|had|before|previous|previously|former|formerly|earlier|ago|once|originally"
-    r"|first|last|history|\w{3,30}ed)\b",
+    r"|first|last|history|\w{3,30}ed"
+    r"|war|waren|wurden?|hatten?|vor|vorher|zuvor|früher\w{0,2}|vorige\w?|ehemal\w{1,4}|damal\w{1,4}"
+    r"|bisher\w{0,4}|bislang|ursprünglich\w{0,2}|anfangs|zuerst|erste\w?|letzte\w?"
+    r"|vergangene\w?)\b",
     re.IGNORECASE,
 )
 # SQL, and the values of its parameters.

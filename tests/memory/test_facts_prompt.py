@@ -212,6 +212,7 @@ def test_a_question_about_the_past_brings_facts_that_have_ended(give, fact_promp
 
     ended = "- Billing is owned by the platform team (since 2026-03-01 until 2026-04-30 · by hand"
     assert ended in matching("Who owned billing in March, and who owns it now?")
+    assert ended in matching("Welches Team war früher der Owner von Billing?")
     assert matching("Who owns billing?") == ""
 
 

@@ -18,10 +18,11 @@ from memory.prompt.files import has_files
 from memory.prompt.sections import CLOSING
 from memory.prompt.tools import (
     DATA_NOTICE,
+    MAX_RANKED,
     MAX_RESULTS,
     NO_ROOM,
-    NOTHING_FOUND,
     Query,
+    no_results,
     reading_scope,
 )
 from memory.recall import pack_into_budget, recall
@@ -41,7 +42,8 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
     cite, and the id of the file for read_file.
     """
     scope = reading_scope(turn, source_types=(SourceType.FILE,), files_of=turn.session.pk)
-    results = [it for it in recall(scope, query, limit=30) if it.id not in turn.shown_ids]
+    found = recall(scope, query, limit=MAX_RANKED)
+    results = [it for it in found if it.id not in turn.shown_ids]
     documents = dict(
         FileRevision.objects.filter(
             project=turn.project, pk__in={it.source for it in results}
@@ -57,7 +59,7 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
     room = turn.budget - token_counting.count(opening + CLOSING)
     packed = pack_into_budget(map(token_counting.count, lines), room, MAX_RESULTS)
     if not packed:
-        return ToolResult(NO_ROOM if lines else NOTHING_FOUND)
+        return no_results(found, results)
     items = (
         PromptItem("file", results[index].id, 1, results[index].tokens, results[index].speaker)
         for index in packed

@@ -530,7 +530,10 @@ def test_results_without_room_are_not_called_missing(asking, add_chat, owner):
     assert tools.search_memory.handler(turn, "pond freezes").text == tools.NO_ROOM
     assert tools.read_chat.handler(turn, chat.pk).text == tools.NO_ROOM
     turn.budget = 1_000
-    assert "9 March" in tools.search_memory.handler(turn, "pond freezes").text
+    result = tools.search_memory.handler(turn, "pond freezes")
+    assert "9 March" in result.text
+    turn.shown_ids.update(item.id for item in result.items)
+    assert tools.search_memory.handler(turn, "pond freezes").text == tools.IN_PROMPT
 
 
 def test_without_a_reader_no_chat_without_a_creator_is_read(asking, add_chat, project):

@@ -114,11 +114,14 @@ class _Walk:
 
     def cell(self, cell: Any) -> str:
         texts: list[str] = []
-        for paragraph in cell.iter(PARAGRAPH):
-            boxes: list[Any] = []
-            pieces: list[str] = []
-            self.inline(paragraph, pieces, boxes)
-            texts.append(clean("".join(pieces)))
+        for element in cell:
+            if element.tag == PARAGRAPH:
+                boxes: list[Any] = []
+                pieces: list[str] = []
+                self.inline(element, pieces, boxes)
+                texts += [clean("".join(pieces)), *map(self.cell, boxes)]
+            elif element.tag not in SKIPPED:
+                texts.append(self.cell(element))
         return " ".join(texts)
 
     def close(self) -> None:

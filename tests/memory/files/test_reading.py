@@ -8,7 +8,7 @@ from pathlib import Path
 
 import docx
 import pytest
-from docx.oxml import OxmlElement
+from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import qn
 from PIL import Image, ImageDraw, ImageFont
 
@@ -198,6 +198,29 @@ def test_a_paragraph_of_a_style_for_text_can_be_a_heading(file):
     document.save(buffer)
     [section] = read_document(file("a", buffer.getvalue()), "a").sections
     assert (section.headings, section.text) == (("Refunds",), "Ask Ana first.")
+
+
+def test_a_text_box_in_a_cell_is_read_once(file):
+    document = docx.Document()
+    table = document.add_table(rows=1, cols=2)
+    left, right = table.rows[0].cells
+    left.text = "Trip"
+    box = "<w:txbxContent><w:p><w:r><w:t>120 EUR</w:t></w:r></w:p></w:txbxContent>"
+    names = (
+        'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+        'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    )
+    right.paragraphs[0]._p.append(
+        parse_xml(
+            f"<w:r {names}><mc:AlternateContent><mc:Choice Requires='wps'>{box}</mc:Choice>"
+            f"<mc:Fallback>{box}</mc:Fallback></mc:AlternateContent></w:r>"
+        )
+    )
+    right.add_table(1, 1).cell(0, 0).text = "a day"
+    output = io.BytesIO()
+    document.save(output)
+    [section] = read_document(file("a.docx", output.getvalue()), "a.docx").sections
+    assert section.text.strip() == "Trip | 120 EUR a day"
 
 
 def test_slides_have_titles_tables_and_notes(file):

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -110,8 +111,12 @@ def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
 
 
 def clean_name(name: str) -> str:
-    """Return the name or relative path on one line. Raises InvalidInputError if it is empty."""
-    name = "".join(char if char.isprintable() else " " for char in storable(name))
+    """Return the name or relative path on one line. Raises InvalidInputError if it is empty.
+
+    Archives of macOS write “ü” as two characters. Normalised, the name is that of an upload.
+    """
+    name = unicodedata.normalize("NFC", storable(name))
+    name = "".join(char if char.isprintable() else " " for char in name)
     parts = (part.strip() for part in name.replace("\\", "/").split("/"))
     name = "/".join(part for part in parts if part not in ("", ".", ".."))
     # Keep the end of a path, which is more specific and has the suffix.

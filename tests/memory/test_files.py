@@ -222,6 +222,12 @@ def test_parts_of_a_name_without_visible_characters_are_left_out(project, owner)
     assert add_text(project, owner, name=f"a{invisible}/{invisible}").name == "a"
 
 
+def test_a_name_is_the_same_in_each_encoding_of_its_accents(project, owner):
+    document = add_text(project, owner, "U\u0308bersicht.md")
+    assert document.name == "\u00dcbersicht.md"
+    assert add_text(project, owner, document.name, "Other text.") == document
+
+
 def test_each_copy_of_the_same_content_counts_towards_the_quota(project, owner, settings):
     settings.PROJECT_FILES_MB = 2 * len(MANUAL) / 2**20
     add_text(project, owner)

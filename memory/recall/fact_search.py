@@ -103,6 +103,11 @@ def visible_facts(scope: RecallScope, moment: datetime) -> FactQuerySet:
     facts = about(scope.project.pk, viewer.pk if viewer else None).valid_at(moment)
     if scope.session is not None or scope.author is not None or scope.speaker:
         return facts.none()
+    return begun_within(scope, facts)
+
+
+def begun_within(scope: RecallScope, facts: FactQuerySet) -> FactQuerySet:
+    """Return the facts that began in the time of `scope`."""
     if scope.since is not None:
         facts = facts.filter(valid_from__gte=scope.since)
     return facts.filter(valid_from__lt=scope.until) if scope.until is not None else facts

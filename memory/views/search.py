@@ -16,6 +16,7 @@ from memory.models.entries import EntryQuerySet
 from memory.permissions import entries_for
 from memory.prompt.files import MIN_FILE_SCORE
 from memory.recall import RecallScope, filter_relevant, recall, relevant_facts
+from memory.recall.fact_search import begun_within
 from memory.recall.service import MAX_QUERY_CHARS
 from memory.recall.speakers import speaker_filters
 from memory.views import project_page, render_page
@@ -75,7 +76,7 @@ def _results(member: Membership, data: Mapping[str, Any]) -> dict[str, Any]:
             else _digests(scope, entries_for(member).filter(granularity=what), words)
         )
     if what in ("", FACTS):
-        facts = facts_for(member).with_validity()
+        facts = begun_within(scope, facts_for(member).with_validity())
         results["facts"] = relevant_facts(
             member.project, facts, query, MAX_SIDE_RESULTS, scope.booked_on
         )

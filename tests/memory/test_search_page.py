@@ -113,6 +113,8 @@ def test_summaries_and_facts_are_found_beside_messages(project, owner, look, day
     assert ">Facts</h2>" not in page
     assert f"/memory/{day.pk}/" not in look(owner, q="replica", what="day", since="2026-03-13")
     assert f"/memory/{entry.pk}/" not in look(owner, q="replica", what="facts")
+    assert ">Facts</h2>" in look(owner, q="replica", until="2026-03-12")
+    assert ">Facts</h2>" not in look(owner, q="replica", since="2026-03-13")
     assert ">Memories</h2>" not in look(owner, q="replica", what="said")
 
 

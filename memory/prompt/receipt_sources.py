@@ -51,6 +51,7 @@ TITLES = {
     "details": gettext_lazy("Quotes from other chats"),
     "history": gettext_lazy("This chat so far"),
     "message": gettext_lazy("Your message"),
+    "program": gettext_lazy("Instructions of the API client"),
     "search_memory": gettext_lazy("Found by search"),
     "read_chat": gettext_lazy("Read in a chat"),
     "files": gettext_lazy("Files"),

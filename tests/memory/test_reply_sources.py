@@ -9,13 +9,14 @@ from django.utils import timezone
 from chat.conversations.messages import NewBranch, draft, post_messages
 from chat.models import Message, Role, Visibility
 from chat.prompt.builder import Turn, build
+from chat.prompt.tools import all_tools
 from chat.templatetags.meters import used_groups
 from memory import blocks, facts
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.lines import Line
 from memory.models import Chunk, EntryStatus, Fact, FactStatus
 from memory.moderation import entry_operations
-from memory.prompt.receipt_sources import readable_sections
+from memory.prompt.receipt_sources import TITLES, readable_sections
 from projects.models import Membership
 from tests.html import compact
 
@@ -170,6 +171,11 @@ def test_the_page_needs_the_same_queries_for_many_sources(
     assert page.content.decode().count("memory-item c-day") == 24
     drawer = client.get(reverse("reply-sources", args=[reply.pk]) + "?part=drawer")
     assert b"<html" not in drawer.content
+
+
+def test_each_section_and_tool_has_a_title(settings):
+    names = [path.rpartition(".")[2] for path in settings.CHAT_PROMPT_SECTIONS]
+    assert [name for name in (*names, *all_tools()) if name not in TITLES] == []
 
 
 def test_a_stranger_gets_404(client, with_receipt, entry, stranger):

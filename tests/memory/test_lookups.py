@@ -13,6 +13,7 @@ from chat.conversations import generation
 from chat.conversations.lookups import LIMIT_REACHED, LookupsChanged
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
+from chat.prompt import quoting
 from chat.prompt.builder import Turn
 from chat.prompt.preview import preview
 from chat.prompt.tools import all_tools
@@ -149,6 +150,20 @@ def test_a_long_message_is_shown_from_its_beginning(asking, add_chat, scripted):
     [result] = tool_results(scripted)
     assert 500 < len(result.split()) < 1_300
     assert result.endswith("</memory>\n")
+
+
+def test_of_long_messages_no_more_is_read_than_could_fit(asking, add_chat, monkeypatch, owner):
+    chat = add_chat("The pond freezes. " * 20_000, "An otter. " * 20_000)
+    quote, sizes = quoting.quote, []
+
+    def measure(text: str) -> str:
+        sizes.append(len(text))
+        return quote(text)
+
+    monkeypatch.setattr(quoting, "quote", measure)
+    turn = Turn(asking, draft("And the pond?", author=owner), budget=500)
+    assert "An otter." in tools.read_chat.handler(turn, chat.pk).text
+    assert max(sizes) < 20_000
 
 
 def test_text_before_a_lookup_stays(asking, add_chat, scripted):

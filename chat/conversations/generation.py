@@ -174,7 +174,7 @@ def _completion_fields(event: Finished, answer: Answer) -> dict[str, object]:
 
 
 def _has_described_images(answer: Answer) -> bool:
-    """Return whether the prompt describes images, because the model is known to accept none."""
+    """Return whether the prompt describes images for a model that is known to accept none."""
     images, messages = answer.turn.images, answer.loop.prompt.messages
     has_images = any(it.source is not None and it.source.pk in images for it in messages)
     return has_images and not providers.supports_images(answer.turn.model)

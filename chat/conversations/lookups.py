@@ -226,7 +226,7 @@ class Answer:
     account: CallAccount
     store: Callable[[LookupLoop], None] = lambda loop: None
     loop: LookupLoop = field(init=False)
-    # None if the provider is not available. Then `stream` raises the reason.
+    # None if the provider is not available. Then `stream` tries again.
     provider: Provider | None = field(init=False, default=None)
 
     def prepare(self) -> "Answer":

@@ -31,10 +31,11 @@ MAX_READ_CHARS = 20_000
 MODELS_WITHOUT_TITLES = ("extractive", "demo")
 # The maximum length, in tokens, of each of the two messages that the model receives.
 MAX_MESSAGE_TOKENS = 1_000
-# The maximum length of the answer in tokens. Models that reason first need more than the title.
+# The maximum length of the answer in tokens. Reasoning takes more tokens than the title.
 MAX_ANSWER_TOKENS = 1_000
 
-# Markdown at the start of a line: headings, quotes, bullets, fences. A number may be a date.
+# Markdown at the start of a line: headings, quotes, bullets, fences. A number stays, because it may
+# be a date.
 _LINE_PREFIX = re.compile(r"^(?:[#>*+\-\s]+|`{3,}\w*)+")
 _TASK = (
     "Write a title for the conversation below: two to six words, in its language, on one line, "
@@ -47,7 +48,7 @@ _WRAPPING = " \t\"'“”„«»‘’`*_#.。"
 
 
 def title_from(text: str) -> str:
-    """Return the first line with words as a title, without Markdown and with at most
+    """Return the first line with words as a title, without Markdown at its start and with at most
     MAX_TITLE_CHARS.
 
     A longer line is cut between words. It is cut inside a word if less than half of MAX_TITLE_CHARS

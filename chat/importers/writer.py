@@ -232,7 +232,7 @@ class ImportWriter:
         }
         if not drafts:
             return []
-        # In a new session, the file decides which messages are remembered.
+        # In a new session with branches, the flags of the messages and the project decide.
         is_new = session.head_id is None and not known
         is_continued = not is_new and self._is_continued(session)
         known |= {key: message.pk for key, message in drafts.items()}

@@ -121,9 +121,9 @@ def continue_session(
 
     `match` is the result of `match_request` without a lock. It lets images be stored before the
     session is locked. Then the request is matched again. Returns None if the request no longer
-    continues the session. The session is created if it does not exist. Unless they were forgotten,
-    older messages from `match.start` on are stored too, but are not remembered. Raises
-    `InvalidInputError` if the session is closed.
+    continues the session. The session is created if it does not exist. Unless the session of the
+    request was forgotten, older messages from `match.start` on are stored too, but are not
+    remembered. Raises `InvalidInputError` if the session is closed.
     """
     uploads = Uploads(key, loaded)
     reply = None

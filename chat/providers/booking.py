@@ -45,7 +45,9 @@ class CallAccount:
     limits: list[SpendingLimit] = field(default_factory=list)
 
     def find_limits(self) -> None:
-        """Read the limits that apply to the calls. Takes no query if the server has no limits."""
+        """Read the limits that apply to the calls. If the server has no limits, usually takes no
+        query.
+        """
         self.limits = limits.limits_for(self.project_id, self.payer) if limits.any_limits() else []
 
     def begin(self, model: str) -> "Booking":

@@ -142,14 +142,14 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # A limit counts only if no other field is named: an error may just quote its name, and a server
-    # may ignore the other name.
+    # A limit counts only if no other field is named, because an error may just quote it. A server
+    # may ignore the other name of the limit.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 
 
 def _without(fields: Mapping[str, Any], rejected: Iterable[str]) -> dict[str, Any]:
-    """Return `fields`, of which what is `rejected` is replaced or left out."""
+    """Return `fields`, with those in `rejected` replaced or left out."""
     sent = dict(fields)
     for name in rejected:
         if name in SYSTEM_ROLES:

@@ -82,8 +82,8 @@ class Payer(NamedTuple):
 
 
 class SpendingLimitError(ProviderError):
-    """The rest of a limit, after what replies in progress reserve, is too little for a call. No
-    other model is tried.
+    """What is left of a limit after use and reservations is too little for a call. No other model
+    is tried.
     """
 
 
@@ -300,7 +300,9 @@ def require_within_limits(project: Project, payer: Payer) -> None:
 
 
 def warnings(project: Project, payer: Payer) -> list[Budget]:
-    """Return the amounts that are nearly used up. Takes no query if the server has no limits."""
+    """Return the amounts that are nearly used up. If the server has no limits, usually takes no
+    query.
+    """
     if not any_limits():
         return []
     return [item for item in all_budgets(project.pk, payer) if item.is_nearly_used_up]

@@ -47,8 +47,8 @@ INITDB_OPTIONS = (
     *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-# Full-text search finds words by LC_CTYPE: the first of these that the machine has. With plain C,
-# typographic quotes count as letters.
+# LC_CTYPE, by which full-text search finds words: the first of these that the machine has. With
+# plain C, typographic quotes count as letters.
 CTYPES = ("C.UTF-8", "en_US.UTF-8", "UTF-8", "C")
 # Long, because recovery after a crash may take a long time.
 START_TIMEOUT_S = 300
@@ -224,7 +224,7 @@ def _launch(folder: Path, sockets: Path) -> None:
     """Start PostgreSQL as a child process in its own session. It may outlive this process.
 
     It is a child and not a daemon, so that this process can reap it. The first process of a
-    container may not reap it.
+    container does not always do so.
     """
     _clear_stale_lock_file(folder)
     if sockets != folder:
@@ -255,7 +255,9 @@ def _launch(folder: Path, sockets: Path) -> None:
 
 
 def _wait_until_ready(folder: Path) -> None:
-    """Wait until the server accepts connections. Raises `EmbeddedPostgresError` if it ends."""
+    """Wait until the server accepts connections. Raises `EmbeddedPostgresError` if it ends, or is
+    not ready in time.
+    """
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         process, lines = main_process(folder), _lock_file_lines(folder)

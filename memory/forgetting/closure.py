@@ -325,13 +325,13 @@ def unfinished_replies(project: Project) -> set[UUID]:
 def exposed_replies(
     project: Project, deletions: DeletionSet, excerpts: set[UUID], unfinished: set[UUID]
 ) -> set[UUID]:
-    """Return the replies that are not deleted, but whose receipts name a deleted row: their text
-    may be derived from it. `excerpts` are the result of `excerpts_of`.
+    """Return the other replies whose receipts name a deleted or changed row: their text may be
+    derived from it. `excerpts` are the result of `excerpts_of`.
 
     The text of a message is only in prompts of its own session, unless a model read it with a tool.
     Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an
-    `unfinished` reply may not be stored yet. Such a reply counts if its prompt may contain a
-    deleted row.
+    `unfinished` reply may not be stored yet. Such a reply counts if its prompt may contain such a
+    row.
     """
     rows = Message.objects.filter(project=project, role=Role.ASSISTANT, forgotten_at=None)
     memories = deletions.changed_entries | deletions.facts | deletions.blocks

@@ -4,7 +4,7 @@ Adding a vector to an HNSW index takes a hundred times as long as writing the ro
 the index also visits vectors of other projects. Therefore vectors are written without being
 indexed. The vectors of a small project are compared one by one. The vectors of a large project are
 added to the index in batches, in the background. A search uses the index and compares vectors that
-are not in it yet, so that it always finds all vectors.
+are not in it yet, so that it covers all vectors.
 """
 
 import time
@@ -29,7 +29,7 @@ MAX_EXACT_CHUNKS = 10_000
 MAX_UNINDEXED_VECTORS = 2_000
 # The number of vectors that are added at once. Their rows are locked for some tenths of a second.
 BATCH_SIZE = 200
-# The number that is added at once while the index does not exist.
+# The number that is marked as `indexed` at once while there is no index.
 BULK_BATCH_SIZE = 10_000
 
 _PROJECTS_BEHIND = """

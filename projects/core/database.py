@@ -79,8 +79,8 @@ class _ServerCursor(ServerBindingCursor):
 def server_cursor(database: Any = connection, prepare: bool = True, binary: bool = False) -> Any:
     """Return a cursor that sends parameters separately from the SQL.
 
-    Its statements are prepared: PostgreSQL parses and plans them once per connection. With a
-    connection pooler they are not prepared (see config.settings.database). Django's own cursors
+    Unless `prepare` is false, PostgreSQL parses and plans each statement once per connection. With
+    a connection pooler they are not prepared (see config.settings.database). Django's own cursors
     insert the values into the SQL, so that each call is a different statement, which psycopg never
     prepares. With `binary`, hundreds of rows with bytes and UUIDs are read in half the time.
     """

@@ -232,13 +232,13 @@ class ImportWriter:
         }
         if not drafts:
             return []
-        # In a new session with branches, the flags of the messages and the project decide.
         is_new = session.head_id is None and not known
         is_continued = not is_new and self._is_continued(session)
         known |= {key: message.pk for key, message in drafts.items()}
         if not conversation.is_tree:
             return post_messages(session, list(drafts.values()))
         cleared = _cleared_ids(session)
+        # The setting of a new session is for the messages after the import.
         remembered = self.project.memory_enabled and (is_new or session.remembered)
         for key, message in drafts.items():
             parent = messages[key].parent

@@ -142,8 +142,8 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # A limit counts only if no other field is named, because an error may just quote it. A server
-    # may ignore the other name of the limit.
+    # A limit counts only if no other field is named: the error may just quote it, and the server
+    # may ignore its other name.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 

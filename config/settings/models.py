@@ -129,7 +129,7 @@ class RecallVariables(Variables):
 
 
 _env = load(ModelVariables)
-# pydantic-ai itself reads the keys of the providers.
+# pydantic-ai reads the keys from the environment.
 for _name in list(os.environ):
     if _name.endswith(("_API_KEY", "_API_KEY_FILE")):
         read_secret(_name.removesuffix("_FILE"))

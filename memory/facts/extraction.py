@@ -239,8 +239,8 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
     """Delete `sources`. Return how many facts were deleted or retired because of this.
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
-    that moment instead: it keeps its source, and can be queried as of an earlier time. Earlier
-    versions that were extracted are deleted if no remaining source is older than their retirement.
+    that moment instead: it keeps its source, and can be queried as of an earlier time. Extracted
+    earlier versions are deleted unless a remaining source was found before they were retired.
     `sources` must be filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
@@ -306,7 +306,8 @@ def approve_facts_of(entry: Entry) -> None:
 
 
 def redact(entry: Entry, passage: str) -> None:
-    """Remove the facts of `entry`, and earlier versions of them, that contain `passage`.
+    """Remove `entry` as a source of facts that contain `passage`, and earlier versions that contain
+    it.
 
     Tombstones prevent the facts from being extracted from the same session again.
     """

@@ -130,10 +130,11 @@ def _object(row: Any, slug: str) -> str | SafeString:
     chat = _chat_link(row, slug)
     if act.verb == ActivityVerb.IMPORTED:
         return _imported(act)
+    if act.fact_id and row.fact is None:
+        return _("a fact")
     if act.fact_id:
-        url = row.fact and resolve_url("fact", slug, row.fact.pk)
         label = _("“%(fact)s”") % {"fact": Truncator(row.fact.text).chars(MAX_FACT_CHARS)}
-        return _link(url, label) if url else _("a fact")
+        return _link(resolve_url("fact", slug, row.fact.pk), label)
     if act.verb == ActivityVerb.RECORDED and act.count:
         count = ngettext("1 fact", "%(n)s facts", act.count) % {"n": act.count}
         return format_html(_("{facts} from {chat}"), facts=count, chat=chat) if chat else count

@@ -6,13 +6,17 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from chat.conversations.sessions import update_session
 from chat.models import Session, Visibility
+from memory.facts import Statement, create_fact
+from memory.forgetting.service import ForgetScope, forget
 from memory.models import Activity, ActivityVerb, Call, Cursor, Entry, EntryStatus, Ladder, Nudge
 from memory.models.activity import record_activity
 from memory.templatetags.activity import day_heading
+from projects.models import Membership
 from projects.services import set_archived
 from tests.html import compact
 
@@ -268,3 +272,20 @@ def test_it_takes_the_same_queries_however_much_there_is(client, owner, project,
         client.get(ACTIVITY)
     assert len(many) == len(few) <= 18
     assert Activity.objects.count() == 17
+
+
+def test_a_fact_that_was_forgotten_is_named_without_its_text(client, owner, project, viewer):
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    fact, _ = create_fact(member, Statement("The vault", "is in", "Bern", timezone.now()))
+    forget(project, ForgetScope(fact=fact.pk), owner)
+    client.force_login(viewer)
+    for name in ("memory-activity", "overview"):
+        response = client.get(reverse(name, args=["billing"]))
+        assert response.status_code == 200
+        assert "<b>olive</b>made Strata forget a fact" in compact(response.content.decode())
+
+
+def test_numbers_of_tokens_are_grouped(read, owner, project, entry):
+    tokens = {"calls": 2, "input_tokens": 12_900, "output_tokens": 1_080}
+    record_activity(project.pk, ActivityVerb.REWRITTEN, entry_id=entry.pk, **tokens)
+    assert "12,900 tokens in, 1,080 out" in read(owner)

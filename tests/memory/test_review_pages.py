@@ -315,3 +315,14 @@ def test_the_second_page_of_the_queue_is_that_of_the_queue(client, owner, waitin
     pages = [listed_ids(client, owner, f"?page={number}") for number in (1, 2)]
     assert [len(page) for page in pages] == [2, 1]
     assert set.union(*pages) == proposed
+
+
+def test_the_form_of_an_edit_does_not_show_a_withheld_text(
+    client, owner, editor, project, remember
+):
+    chat = Session.objects.create(project=project, creator=owner, visibility=Visibility.PRIVATE)
+    rejected = remember("- The vault code is 4711", chat, state=EntryStatus.HIDDEN, withheld=True)
+    for fields in ({}, {"text": "- A guess"}):
+        response = ask(client, editor, action="edit", entries=rejected.pk, **fields)
+        assert "4711" not in response.content.decode()
+    assert "This text cannot be edited right now." in response.content.decode()

@@ -138,7 +138,7 @@ class EntryActionForm(forms.Form):
         """Return a bound form, or an unbound form if the user has not entered the text yet."""
         if act in TEXT_ACTIONS and "text" not in data:
             initial: dict[str, Any] = {"revision": entry.revision}
-            if act == ModerationAction.EDIT:
+            if act == ModerationAction.EDIT and not entry.withheld:
                 initial["text"] = entry.summary
             return cls(act, initial=initial)
         data = data.copy()
@@ -181,7 +181,9 @@ class EntryActionForm(forms.Form):
         if self.act in TEXT_ACTIONS and refused:
             self.add_error("text", refused[0])
             impacts = []
-        texts = diff_words(entry.summary, wish.text) if self.act == ModerationAction.EDIT else None
+        texts = None
+        if self.act == ModerationAction.EDIT and not entry.withheld:
+            texts = diff_words(entry.summary, wish.text)
         return {"impacts": impacts, "texts": texts}
 
 

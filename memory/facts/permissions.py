@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 
 from chat.models import Session, Visibility
@@ -19,16 +20,23 @@ def facts_for(member: Membership) -> FactQuerySet:
     """Return the facts that the member may see, in every state: those of the project, and those
     about the member.
 
-    A proposed fact whose only sources are in another member's private session is not visible
-    before that member approves it. Hidden facts are visible to editors and owners.
+    A fact whose only sources are in another member's private session is not visible before that
+    member approves it. Nor is the text of a fact whose summaries are all withheld. Hidden facts are
+    visible to editors and owners.
     """
     readable = Session.objects.filter(
         Q(visibility=Visibility.PROJECT) | Q(creator=member.user_id), project=member.project
     )
     seen = FactSource.objects.filter(fact=OuterRef("pk"), session__in=readable)
+    # Sources belong to the current version of a fact.
+    current = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
+    with_text = FactSource.objects.filter(
+        project=OuterRef("project"), fact=current, entry__withheld=False
+    )
     facts = Fact.objects.filter(
         Q(user=None) | Q(user=member.user_id),
-        ~Q(state=FactStatus.PROPOSED) | Q(by_hand=True) | Exists(seen),
+        Q(by_hand=True) | Exists(with_text),
+        Q(~Q(state=FactStatus.PROPOSED), waits_because="") | Q(by_hand=True) | Exists(seen),
         project=member.project,
     )
     return facts if member.is_writer else facts.exclude(state=FactStatus.HIDDEN)
@@ -54,8 +62,8 @@ def decidable(member: Membership, facts: Sequence[Fact]) -> set[UUID]:
     most one query.
 
     - If the fact is about one user, this user decides.
-    - If all sources of a proposed fact are in private sessions, the creators of these sessions
-      decide, because nobody else has read the sources. They must have the right to write.
+    - If all sources of a proposed or rejected fact are in private sessions, the creators of these
+      sessions decide, because nobody else has read the sources. They must have the right to write.
     - Owners decide about all other facts.
     """
     is_own, is_shared = (
@@ -63,7 +71,9 @@ def decidable(member: Membership, facts: Sequence[Fact]) -> set[UUID]:
         Q(session__visibility=Visibility.PROJECT),
     )
     extracted = [
-        fact.pk for fact in facts if fact.state == FactStatus.PROPOSED and not fact.by_hand
+        fact.pk
+        for fact in facts
+        if (fact.state == FactStatus.PROPOSED or fact.waits_because) and not fact.by_hand
     ]
     sources = FactSource.objects.filter(fact__in=extracted).order_by().values_list("fact")
     counts = sources.annotate(own=Count("pk", filter=is_own), shared=Count("pk", filter=is_shared))

@@ -138,9 +138,10 @@ def _set_state(
     verb = verbs.get(FactStatus(fact.state))
     if verb is None:
         raise InvalidInputError(_("Someone else has already decided this."))
-    fact.state, fact.waits_because = state, ""
+    fact.state = state
     if state == FactStatus.LIVE:
-        fact.recorded_at = timezone.now()
+        # A rejected fact keeps its reason, so that it stays as private as a proposed one.
+        fact.waits_because, fact.recorded_at = "", timezone.now()
     fact.save(update_fields=["state", "waits_because", "recorded_at"])
     _record(fact, verb, by, reason)
     return fact

@@ -135,10 +135,15 @@ class ExportScope:
         return rows.filter(Q(entry__session=None) | self.readable("entry__session__"))
 
     def fact_sources(self) -> QuerySet[FactSource]:
-        """Return the fact sources whose message and entry are exported."""
+        """Return the fact sources whose message and entry are exported. For a viewer, those in
+        withheld entries are left out.
+        """
         messages = self.messages().order_by().values("pk")
+        entries = self.entries().order_by()
+        if self.viewer is not None:
+            entries = entries.filter(withheld=False)
         rows = self.own(FactSource.objects.all(), "fact__user")
-        return rows.filter(message__in=messages, entry__in=self.entries().order_by().values("pk"))
+        return rows.filter(message__in=messages, entry__in=entries.values("pk"))
 
     def files(self) -> QuerySet[File]:
         """Return the files of the project, and of chats whose messages the viewer may read."""

@@ -102,6 +102,15 @@ def test_a_forgotten_fact_does_not_return_in_an_imported_project(project, say, s
     assert Entry.objects.get(project=copy).summary == "- They eat at […]."
 
 
+@pytest.mark.django_db(transaction=True)
+def test_an_export_of_an_owner_has_no_fact_of_a_withheld_summary(project, say, owner):
+    say(PLATFORM, claims=[claim()])
+    for is_withheld, count in ((False, 1), (True, 0)):
+        Entry.objects.update(withheld=is_withheld)
+        assert export(ExportScope(project, owner), io.BytesIO())["facts"] == count
+        assert export(ExportScope(project), io.BytesIO())["facts"] == 1
+
+
 def test_a_tombstone_of_an_earlier_version_is_obeyed(project, say, scripted, owner):
     session = say(PLATFORM)
     text = f"{session.pk}\nbilling is owned by platform team\n"

@@ -9,11 +9,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import draft, post_messages
+from chat.conversations.sessions import delete_session
 from chat.models import Session, Visibility
 from memory import facts
 from memory.facts import Statement
 from memory.layers import cycle
-from memory.models import Fact, FactSource, FactStatus
+from memory.models import Entry, Fact, FactSource, FactStatus, ReviewReason
+from memory.moderation.sentence_changes import SentenceAction, SentenceChange, change_sentence
 from projects.models import Membership
 
 pytestmark = pytest.mark.django_db
@@ -294,3 +296,41 @@ def test_what_owners_decide_takes_the_same_queries_for_many(
         add(number)
     with django_assert_num_queries(len(few)):
         assert "Service 6" in see_all()
+
+
+def test_a_rejected_fact_of_a_private_chat_stays_with_its_creator(
+    extracted, see, post, owner, editor
+):
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.INSTRUCTIONS)
+    page = f"{URL}{extracted.pk}/"
+    assert page not in see(owner, f"{URL}?state=proposed")
+    post(editor, f"{page}change/", {"action": "reject"})
+    assert page not in see(owner, f"{URL}?state=hidden")
+    see(owner, page, status=404)
+    assert "Show again" in see(editor, f"{URL}?state=hidden")
+    see(editor, page)
+    post(editor, f"{page}change/", {"action": "show"})
+    assert Fact.objects.get().state == FactStatus.LIVE
+    see(owner, page)
+
+
+def test_a_fact_whose_summary_is_withheld_is_not_shown(extracted, see, owner, project):
+    page, log = f"{URL}{extracted.pk}/", "/projects/billing/memory/activity/"
+    known = f"fact:{extracted.pk}"
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    change_sentence(member, SentenceChange(known, SentenceAction.CONFIRM, extracted.version))
+    assert "platform team" in see(owner, log)
+    delete_session(Session.objects.get())
+    assert "platform team" not in see(owner, log)
+    see(owner, page, status=404)
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.PROJECT_RULE)
+    Session.objects.update(visibility=Visibility.PROJECT)
+    assert page not in see(owner, f"{URL}?state=proposed")
+    Entry.objects.update(withheld=False)
+    assert page in see(owner, f"{URL}?state=proposed")
+
+
+def test_the_page_of_a_proposed_fact_shows_its_end(give, see, owner):
+    fact = give("the platform team", valid_until=MAY)
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.PROJECT_RULE)
+    assert "to 1 May 2026" in see(owner, f"{URL}{fact.pk}/")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
@@ -103,7 +104,9 @@ class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
         rows = super().get_queryset(request)
         known = Fact.objects.with_validity().filter(pk=OuterRef("pk"))
         ends = known.values("until")[:1]  # type: ignore[misc]
-        private = PRIVATE_SOURCES.filter(fact=OuterRef("pk"))
+        # Sources belong to the current version of a fact.
+        current = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
+        private = PRIVATE_SOURCES.filter(fact=current)
         return rows.annotate(ends=ends, is_private=Exists(private))
 
     @admin.display(description=_("fact"))
@@ -125,7 +128,8 @@ class FactAdmin(ServiceFormAdmin, ForgetActionAdmin):
 
     def row_context(self, request: HttpRequest, row: Fact) -> dict[str, Any]:
         # The page shows private text, so each reading is recorded.
-        by, private = request.user, PRIVATE_SOURCES.filter(fact=row).values("session")
+        current = row.earlier_of_id or row.pk
+        by, private = request.user, PRIVATE_SOURCES.filter(fact=current).values("session")
         for session in Session.objects.filter(pk__in=private):
             private_text_opened.send(sender=Session, session=session, by=by)
         if row.user_id is not None:

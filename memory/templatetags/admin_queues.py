@@ -22,7 +22,7 @@ QUEUES: tuple[tuple[Any, QuerySet, str], ...] = (
     (
         _("Facts to review"),
         Fact.objects.filter(state=FactStatus.PROPOSED, retired_at=None),
-        "state__exact=proposed",
+        "state__exact=proposed&retired_at__isempty=1",
     ),
     (_("Memories to rewrite"), Entry.objects.filter(state=EntryStatus.STALE), "state__exact=stale"),
     (_("Chats that could not be summarised"), Cursor.objects.filter(failures__gt=0), "failing=yes"),

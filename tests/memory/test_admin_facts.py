@@ -180,3 +180,15 @@ def test_the_index_shows_no_text_of_private_facts_and_summaries(
             assert text not in admin_client.get(address).content.decode()
         assert str(chunk.pk) not in admin_client.get(CHUNKS, {"q": text}).content.decode()
         assert str(chunk.pk) in admin_client.get(CHUNKS, {"q": str(chunk.source)}).content.decode()
+
+
+def test_an_earlier_version_of_a_private_fact_is_hidden_too(admin_client, fact_source, owner):
+    Session.objects.update(visibility="private")
+    fact = fact_source.fact
+    facts.edit(fact, Statement("Billing", "is owned by", "the payments team", MARCH), owner)
+    listed = admin_client.get(LIST).content.decode()
+    assert listed.count("(private)") == 2 and "the platform team" not in listed
+    assert "the platform team" not in admin_client.get(f"{LIST}?q=platform").content.decode()
+    earlier = Fact.objects.get(earlier_of=fact)
+    admin_client.get(reverse("admin:memory_fact_change", args=[earlier.pk]))
+    assert Activity.objects.filter(verb=ActivityVerb.READ).exists()

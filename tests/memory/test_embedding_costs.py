@@ -13,11 +13,12 @@ from chat.models import Call, CallKind, ModelPrice, Session, Visibility
 from chat.providers import prices
 from chat.providers.base import MAX_CALL_TOKENS
 from chat.providers.booking import Payer, embeddings_of
+from memory.api.mcp.tools import Caller, get_context
 from memory.recall import indexing
 from memory.recall.embedders.base import EmbedderError
 from memory.recall.embedders.remote import RemoteEmbedder
 from memory.recall.reindexing import replace_vectors
-from projects.models import Project, Token
+from projects.models import Membership, Project, Token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DIMENSIONS = 64
@@ -123,6 +124,17 @@ def test_searches_are_booked_on_their_user_and_token(client, api, owner, project
     client.get("/projects/billing/search/", {"q": "When is the cutover?"})
     assert Call.objects.count() > 1
     assert {call.user for call in Call.objects.all()} == {owner}
+
+
+def test_the_context_for_another_program_is_booked_on_its_token(owner, project, embedded):
+    token = Token.objects.create(user=owner, project=project)[0]
+    member = Membership.objects.select_related("project", "user").get(user=owner)
+    session = Session.objects.create(project=project, creator=owner)
+    post_messages(session, [draft("The cutover is on Monday.", author=owner)])
+    indexing.catch_up()
+    Call.objects.all().delete()
+    get_context(Caller(member, token, str), "When is the cutover of the billing system?")
+    assert {(call.user, call.token_id) for call in Call.objects.all()} == {(owner, token.public_id)}
 
 
 def test_a_price_set_by_an_administrator_counts_before_the_first_chat_call(

@@ -298,7 +298,7 @@ def get_context(
     """Return the context that a model needs to answer this message in the project: blocks, facts,
     the memory bank and recalled excerpts, within a token budget.
     """
-    result = build_context_text(caller.project, caller.user, query, token_budget)
+    result = build_context_text(caller.project, caller.user, query, token_budget, caller.payer)
     sections = {section.name: section.tokens for section in result.sections}
     return ProjectContext(text=result.text, tokens=result.tokens, sections=sections)
 

@@ -94,7 +94,12 @@ class ForgetReceiptSerializer(serializers.Serializer):
     awaiting_files = serializers.IntegerField(
         help_text="Files that could not be removed yet. Strata retries until they are gone."
     )
-    withheld = serializers.ListField(child=serializers.UUIDField())
+    rewrites = serializers.ListField(
+        child=serializers.UUIDField(), help_text="Entries that await their rewrite, at most 100."
+    )
+    withheld = serializers.ListField(
+        child=serializers.UUIDField(), help_text="Entries that lost their whole text, at most 100."
+    )
     saw_it = serializers.ListField(child=serializers.UUIDField())
     kept_sources = serializers.ListField(
         child=serializers.UUIDField(),

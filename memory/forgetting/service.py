@@ -82,7 +82,8 @@ _WORD = re.compile(rf"\w{{1,{MAX_WORD_CHARS}}}")
 class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
-    `removed` is the number of deleted rows by store. `saw_it` are the replies that stay although
+    `removed` is the number of deleted rows by store. `rewrites` are the entries that await their
+    rewrite. Those in `withheld` lost their whole text. `saw_it` are the replies that stay although
     their prompt contained a deleted text. `found` are the places where phrases of the deleted text
     still occur. `kept_sources` are the messages that stay although a forgotten entry or fact was
     based on them.
@@ -94,6 +95,7 @@ class ForgetReceipt:
     saw_it: Sequence[UUID]
     phrases: int
     found: Sequence[tuple[str, UUID]]
+    rewrites: Sequence[UUID] = ()
     kept_sources: Sequence[UUID] = ()
     id: UUID | None = None
     at: datetime | None = None
@@ -116,6 +118,7 @@ class ForgetReceipt:
         return {
             "removed": dict(self.removed),
             "awaiting_rewrite": self.awaiting_rewrite,
+            "rewrites": [str(pk) for pk in self.rewrites],
             "withheld": [str(pk) for pk in self.withheld],
             "saw_it": [str(pk) for pk in self.saw_it],
             "kept_sources": [str(pk) for pk in self.kept_sources],
@@ -253,9 +256,11 @@ def create_receipt(
     """Return the receipt of the deletion. `found` is the result of `find_phrases`."""
     rewritten = {pk for pk, trim in deletions.trims.items() if trim.needs_rewrite}
     waiting = Entry.objects.filter(pk__in=deletions.withheld | rewritten, state=EntryStatus.STALE)
+    rewrites = sorted(waiting.values_list("pk", flat=True))
     return ForgetReceipt(
         removed=removed,
-        awaiting_rewrite=waiting.count(),
+        awaiting_rewrite=len(rewrites),
+        rewrites=rewrites[:MAX_LISTED_IDS],
         withheld=sorted(deletions.withheld)[:MAX_LISTED_IDS],
         saw_it=sorted(replies)[:MAX_LISTED_IDS],
         phrases=len(phrases),

@@ -77,8 +77,9 @@ def pending_work(member: Membership) -> PendingWork:
 
 
 def count_awaiting_rewrite(act: Activity) -> int:
-    """Return how many of the withheld entries that a receipt lists still wait for a rewrite."""
-    ids = act.receipt.get("withheld", [])
+    """Return how many of the entries that a receipt lists still wait for a rewrite."""
+    # Receipts of earlier versions only list the withheld entries.
+    ids = act.receipt.get("rewrites", act.receipt.get("withheld", []))
     return Entry.objects.filter(project=act.project_id, pk__in=ids, state=EntryStatus.STALE).count()
 
 

@@ -67,13 +67,14 @@ class ModerationPreview:
         removed: Counter[str] = Counter()
         for receipt in receipts:
             removed.update(receipt.removed)
-        withheld = {pk for receipt in receipts for pk in receipt.withheld}
+        rewrites = {pk for receipt in receipts for pk in receipt.rewrites}
         awaiting = sum(receipt.awaiting_rewrite for receipt in receipts)
-        all_listed = all(receipt.awaiting_rewrite <= len(receipt.withheld) for receipt in receipts)
+        all_listed = all(receipt.awaiting_rewrite == len(receipt.rewrites) for receipt in receipts)
         return ForgetReceipt(
             removed=removed,
-            awaiting_rewrite=min(awaiting, len(withheld)) if all_listed else awaiting,
-            withheld=sorted(withheld),
+            awaiting_rewrite=len(rewrites) if all_listed else awaiting,
+            rewrites=sorted(rewrites),
+            withheld=sorted({pk for receipt in receipts for pk in receipt.withheld}),
             saw_it=sorted({pk for receipt in receipts for pk in receipt.saw_it}),
             phrases=sum(receipt.phrases for receipt in receipts),
             found=sorted({pk for receipt in receipts for pk in receipt.found}),

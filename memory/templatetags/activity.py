@@ -37,6 +37,7 @@ REMOVED_LABELS: Mapping[str, Any] = {
     "attachments": ngettext_lazy("image", "images"),
     "reactions": ngettext_lazy("reaction", "reactions"),
     "blocks": ngettext_lazy("pinned text", "pinned texts"),
+    "saved_prompts": ngettext_lazy("saved prompt", "saved prompts"),
     "chunks": ngettext_lazy("search index entry", "search index entries"),
     "titles": ngettext_lazy("chat title, replaced", "chat titles, replaced"),
     "imports": ngettext_lazy("import", "imports"),

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, resolve_url
+from django.utils.translation import gettext as _
 
 from chat.attachments import file_removal
 from chat.importers.jobs import revocation_scope
@@ -15,6 +16,7 @@ from memory.facts import facts_for
 from memory.files import access
 from memory.forgetting import service
 from memory.forgetting.origins import Origins, find_origins
+from memory.forgetting.scope import shares_texts
 from memory.forgetting.service import ForgetScope
 from memory.layers.pending import count_awaiting_rewrite
 from memory.models import Activity, ActivityVerb, Entry, Fact, File
@@ -22,6 +24,7 @@ from memory.permissions import entries_for, may_forget
 from memory.views import project_page, render_page
 from memory.views.forms.entries import FORGET_SOURCES, KEEP_SOURCES
 from memory.views.forms.forgetting import ForgetForm, ForgetReasonForm
+from projects.core.errors import NotAllowedError
 from projects.models import Membership
 from projects.permissions import WRITERS
 
@@ -106,7 +109,9 @@ def _scope_page(request: HttpRequest, member: Membership, form: ForgetForm) -> H
 
 
 def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
-    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one."""
+    """Return the objects in `scope`. Raises Http404 if the member may not see or forget one, and
+    NotAllowedError if this is everything of their own.
+    """
     message = message_for_reading(member.user, scope.message) if scope.message else None
     session = session_for_reading(member.user, scope.session) if scope.session else None
     entry = get_object_or_404(entries_for(member), pk=scope.entry) if scope.entry else None
@@ -117,6 +122,14 @@ def _target(member: Membership, scope: ForgetScope) -> ForgetTarget:
     file = access.file_for_reading(member.user, member.project, scope.file) if scope.file else None
     sessions = [session, *(part.session for part in (message, entry) if part is not None)]
     if not scope.is_permitted_to(member):
+        is_own = scope.user == member.user_id and not scope.names_object
+        if is_own and shares_texts(member):
+            raise NotAllowedError(
+                _(
+                    "You have changed texts that others also wrote. Only an owner can forget "
+                    "everything of yours."
+                )
+            )
         raise Http404
     if any(chat is not None and chat.project_id != member.project_id for chat in sessions):
         raise Http404

@@ -12,6 +12,7 @@ from chat.conversations.messages import draft, post_message, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message, Session, Visibility
 from memory import facts
+from memory.forgetting.stores import STORES
 from memory.models import (
     Activity,
     ActivityVerb,
@@ -24,6 +25,7 @@ from memory.models import (
     FactStatus,
 )
 from memory.recall import indexing
+from memory.templatetags.activity import REMOVED_LABELS
 from projects.services import create_project
 from tests.html import compact
 from tests.memory.conftest import AT
@@ -481,3 +483,22 @@ def test_a_preview_does_not_tell_what_others_keep_private(
     text = text_of(preview(editor, message=secret_message.pk))
     assert ("The same words" in text) == (right == "delete_entry")
     assert "The same words" in text_of(preview(owner, message=secret_message.pk))
+
+
+def test_an_editor_reads_why_everything_of_theirs_needs_an_owner(preview, editor, entry):
+    assert preview(editor, user="edgar").status_code == 200
+    EntryRevision.objects.create(
+        project=entry.project,
+        entry=entry,
+        revision=1,
+        summary="- Mine",
+        written_by="edgar",
+        written_at=AT,
+    )
+    response = preview(editor, user="edgar")
+    assert response.status_code == 403
+    assert "You have changed texts that others also wrote." in text_of(response)
+
+
+def test_each_count_of_a_receipt_has_a_label():
+    assert {store.name for store in STORES} == REMOVED_LABELS.keys()

@@ -15,7 +15,8 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.layers.history import entry_as_of
 from memory.layers.lines import Line
-from memory.models import Chunk, Entry, EntryStatus
+from memory.layers.pending import count_awaiting_rewrite
+from memory.models import Activity, Chunk, Entry, EntryStatus
 from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db
@@ -141,3 +142,12 @@ def test_a_preview_changes_no_line(written, project):
     assert receipt.removed["lines"] == 2
     assert len(texts(written)) == 3
     assert not Chunk.objects.filter(text__contains="forgotten").exists()
+
+
+def test_an_entry_that_only_lost_lines_waits_for_its_rewrite(written, project):
+    receipt = forget(project, ForgetScope(message=message(written, 1).pk))
+    assert (receipt.withheld, receipt.rewrites) == ([], [written.pk])
+    act = Activity.objects.get(pk=receipt.id)
+    assert count_awaiting_rewrite(act) == 1
+    Entry.objects.filter(pk=written.pk).update(state=EntryStatus.LIVE)
+    assert count_awaiting_rewrite(act) == 0

@@ -20,7 +20,7 @@ from uuid import UUID
 from chat.prompt import quoting
 
 # The mark of a list or of a heading at the start of a line.
-_MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
+MARK = re.compile(r"^\s*(?:(?:[-*+•]|#{1,6})\s+)?")
 # The text between the speaker and the quoted words, and the text after them.
 _OPENING, _CLOSING = ": “", "”"
 MAX_SPEAKER_CHARS = 60
@@ -121,7 +121,7 @@ def from_text(text: str, day: date) -> list[Line]:
 
     The scores are derived from the ranks. Empty lines are left out.
     """
-    bullets = filter(None, (_MARK.sub("", row).strip() for row in text.splitlines()))
+    bullets = filter(None, (MARK.sub("", row).strip() for row in text.splitlines()))
     return [
         Line(words, day, speaker, score=rank_score(place))
         for place, (speaker, words) in enumerate(map(_split_quotation, bullets))

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from memory import blocks
 from memory.facts.permissions import fact_for_reading
+from memory.layers.lines import MARK
 from memory.models import ActivityVerb, Block, Entry, Fact
 from memory.models.activity import record_activity, record_entry_activity
 from memory.moderation.receipt_changes import ReceiptAction, ReceiptChange, apply_change
@@ -90,7 +91,10 @@ def _change_block(member: Membership, block: Block, change: SentenceChange) -> s
     lines = block.content.splitlines()
     if change.place >= len(lines):
         raise NotFoundError(_("This no longer exists."))
-    lines[change.place : change.place + 1] = [text] if change.action == SentenceAction.EDIT else []
+    mark = MARK.match(lines[change.place])
+    assert mark is not None
+    new = [mark[0] + text] if change.action == SentenceAction.EDIT else []
+    lines[change.place : change.place + 1] = new
     content = "\n".join(lines)
     if not content.strip():
         blocks.remove(block, member.user, version=block.version)

@@ -196,8 +196,9 @@ def test_a_line_and_pinned_text_are_edited_in_place(client, known, editor):
     # An owner decides about facts of the project.
     assert [s.removable for s in (fact, line, pinned)] == [False, True, True]
     decide(client, line, "edit", "Refunds lock nothing")
-    decide(client, pinned, "edit", "# Mail")
+    decide(client, pinned, "edit", "Mail")
     assert Entry.objects.get(granularity="week").summary.startswith("- Refunds lock nothing")
+    # The mark of a heading or of a list is no part of the sentence.
     assert Block.objects.get().content == "# Mail\n- No exclamation marks"
 
 

@@ -47,10 +47,10 @@ BATCH_SIZE = 500
 
 def file_name(scope: ExportScope) -> str:
     """Return a name such as `billing-2026-03-12.zip`, or for one user
-    `billing-olive-2026-03-12.zip`.
+    `billing-olive-2026-03-12.zip`. The date is that in the project's time zone.
     """
     username = f"-{scope.viewer.get_username()}" if scope.only_own else ""
-    return f"{scope.project.slug}{username}-{timezone.now():%Y-%m-%d}.zip"
+    return f"{scope.project.slug}{username}-{timezone.localdate(timezone=scope.project.zone)}.zip"
 
 
 def export(scope: ExportScope, file: IO[bytes]) -> dict[str, int]:

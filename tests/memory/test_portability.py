@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -38,7 +38,7 @@ from memory.models import (
     IndexCursor,
 )
 from memory.moderation import entry_operations
-from memory.portability import ExportScope, export
+from memory.portability import ExportScope, export, file_name
 from memory.portability.rows import derived_id
 from memory.portability.tables import TABLES
 from memory.recall import RecallScope, indexing, recall
@@ -832,3 +832,10 @@ def test_every_table_is_exported_or_stays_behind_for_a_reason():
     exported = {table.model._meta.label for table in TABLES}
     assert exported | set(LEFT_OUT) | {Project._meta.label} == ours
     assert not exported & set(LEFT_OUT)
+
+
+def test_the_name_of_the_file_has_the_day_in_the_projects_zone(project, owner, monkeypatch):
+    project.timezone = "Pacific/Auckland"
+    evening = datetime(2026, 3, 11, 20, tzinfo=UTC)
+    monkeypatch.setattr(timezone, "now", lambda: evening)
+    assert file_name(ExportScope(project)) == "billing-2026-03-12.zip"

@@ -44,6 +44,8 @@ _TASK = (
 )
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(r"^\W*(?:title|titel|titre|título)\s*:\s*", re.IGNORECASE)
+# The number of the first of several titles.
+_LIST_START = re.compile(r"\A1[.)] (?=.*\n2[.)] )", re.DOTALL)
 _WRAPPING = " \t\"'“”„«»‘’`*_#.。"
 
 
@@ -150,7 +152,8 @@ def _replace_title(session: Session, reply: Message, title: str) -> bool:
 
 def clean_title(answer: str) -> str:
     """Return the title in a model's answer, without quotation marks and labels, or ""."""
-    for line in storable(_THINKING.sub("", answer[:MAX_READ_CHARS])).splitlines():
+    text = storable(_THINKING.sub("", answer[:MAX_READ_CHARS]))
+    for line in _LIST_START.sub("", text.lstrip()).splitlines():
         title = title_from(_LABEL.sub("", line).strip(_WRAPPING))
         if title:
             return title

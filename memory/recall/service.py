@@ -272,11 +272,13 @@ def _day_in(zone: tzinfo, seconds: float) -> int:
 def is_small_talk(text: str) -> bool:
     """Return whether a message has nothing to search for: thanks, greetings, agreement.
 
-    A number of several digits, such as 4711 or a date, can be searched for.
+    A question is not small talk, because it may be about the message before it. A number of several
+    digits, such as 4711 or a date, can be searched for.
     """
     text = text[:MAX_QUERY_CHARS].lower()
-    has_number = sum(map(str.isdigit, text)) > 1
-    return not has_number and all(word in _SMALL_TALK for word in _WORDS.findall(text))
+    if "?" in text or sum(map(str.isdigit, text)) > 1:
+        return False
+    return all(word in _SMALL_TALK for word in _WORDS.findall(text))
 
 
 def query_in_chat(text: str, earlier: Iterable[str]) -> str:

@@ -165,6 +165,8 @@ def test_a_session_without_a_reply_gets_none(session, owner, scripted):
         ("Title: Billing cutover", "Billing cutover"),
         ("<think>Hmm, short.</think>\n\n**Billing cutover**", "Billing cutover"),
         ("# “Rechnung und Umzug”", "Rechnung und Umzug"),
+        ("1. Billing cutover\n2. Moving billing", "Billing cutover"),
+        ("14. April: the cutover", "14. April: the cutover"),
         ("<think>It never ends", ""),
         ("   \n\n", ""),
         ("word " * 60, "word word word word word word word word word word word…"),

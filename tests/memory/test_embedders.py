@@ -219,17 +219,28 @@ def test_a_server_that_hangs_does_not_keep_a_reader_waiting(server, monkeypatch)
         RemoteEmbedder("openai:small", 3).embed_query("a")
 
 
-def test_a_server_that_hangs_is_not_asked_again_at_once(server, monkeypatch):
-    monkeypatch.setitem(remote.TIMEOUTS_S, "query", 0.05)
-    server.delay = 0.5
+def test_a_server_that_is_down_is_not_asked_again_at_once(server, monkeypatch):
+    server.failures += [503] * 20
     embedder = RemoteEmbedder("openai:small", 3)
+    with pytest.raises(EmbedderError):
+        embedder.embed_query("a")
+    server.failures.clear()
+    asked = len(server.requests)
     for _ in range(3):
-        with pytest.raises(EmbedderError, match="in time"):
+        with pytest.raises(EmbedderError):
             embedder.embed_query("a")
-    assert len(server.requests) == 1
-    server.delay = 0
+    assert len(server.requests) == asked
     monkeypatch.setattr(remote, "QUERY_RETRY_S", 0)
     assert embedder.embed_query("a").shape == (3,)
+
+
+def test_after_a_query_that_is_rejected_the_server_is_asked_others(server):
+    server.failures += [401] * 20
+    embedder = RemoteEmbedder("openai:small", 3)
+    with pytest.raises(EmbedderError):
+        embedder.embed_query("a")
+    server.failures.clear()
+    assert embedder.embed_query("b").shape == (3,)
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])

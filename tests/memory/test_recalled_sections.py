@@ -232,4 +232,9 @@ def test_a_number_is_no_small_talk(text):
 )
 def test_german_small_talk_recalls_nothing(text):
     assert is_small_talk(text)
-    assert not is_small_talk(f"{text} Und der Cutover?")
+    assert not is_small_talk(f"{text} Und der Cutover.")
+
+
+@pytest.mark.parametrize("text", ["Und morgen?", "Machen wir das?", "Ist das sicher?", "And then?"])
+def test_a_question_is_no_small_talk(text):
+    assert not is_small_talk(text)

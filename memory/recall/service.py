@@ -81,17 +81,22 @@ def recall(
     query = storable(query).strip()[:MAX_QUERY_CHARS]
     if scope.speaker and not scope.alias_of:
         scope = resolve_alias(scope)
-    if SourceType.FACT in scope.source_types:
-        results = _recall_with_facts(scope, query, token_budget, limit)
-    elif not query:
+    has_facts = SourceType.FACT in scope.source_types
+    find = _recall_with_facts if has_facts else _recall_excerpts
+    results = find(scope, query, token_budget, limit)
+    return results if token_budget is None else in_time_order(results)
+
+
+def _recall_excerpts(
+    scope: RecallScope, query: str, token_budget: int | None, limit: int | None
+) -> list[RecallResult]:
+    if not query:
         latest = search.find_latest(scope, limit or DEFAULT_LIMIT)
         packed = pack_into_budget((row.tokens for row in latest), token_budget, limit)
-        results = [latest[index]._replace(score=-index) for index in packed]
-    else:
-        ranked = find_ranked(scope, query)
-        best = ranked.order[:limit] if token_budget is None else ranked.pack(token_budget, limit)
-        results = ranked.results(best) if best else []
-    return results if token_budget is None else in_time_order(results)
+        return [latest[index]._replace(score=-index) for index in packed]
+    ranked = find_ranked(scope, query)
+    best = ranked.order[:limit] if token_budget is None else ranked.pack(token_budget, limit)
+    return ranked.results(best) if best else []
 
 
 def _recall_with_facts(
@@ -100,7 +105,8 @@ def _recall_with_facts(
     """Return facts together with the results of the other sources. Their scores are comparable."""
     facts = fact_search.visible_facts(scope, scope.valid_at or timezone.now())
     others = tuple(kind for kind in scope.source_types if kind != SourceType.FACT)
-    results = recall(replace(scope, source_types=others), query, limit=limit) if others else []
+    scope_of_others = replace(scope, source_types=others)
+    results = _recall_excerpts(scope_of_others, query, None, limit) if others else []
     if query:
         results += fact_search.search_facts(scope.project, facts, query, scope.booked_on)
         results.sort(key=lambda result: -result.score)

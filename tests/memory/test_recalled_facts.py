@@ -12,7 +12,7 @@ from memory.facts import Statement
 from memory.forgetting.service import ForgetScope, forget
 from memory.models import Chunk, Entry, Fact, FactSource, SourceType, Vector
 from memory.models.cursors import mark_layers_changed
-from memory.recall import RecallScope, indexing, recall, reindexing
+from memory.recall import RecallScope, indexing, recall, reindexing, service
 from memory.recall.embedders import EmbedderError
 from memory.recall.embedders.minilm import MiniLmEmbedder
 from projects.models import Membership
@@ -268,6 +268,31 @@ def test_a_search_takes_as_many_queries_for_many_facts(
         give("Ben", subject=f"Service {number}")
     with django_assert_num_queries(2):
         assert len(found(project, owner)) == 21
+
+
+def test_a_search_with_facts_is_measured_once_and_resolves_a_name_once(
+    project, owner, give, monkeypatch
+):
+    give("Ana")
+    names: list[str] = []
+
+    def resolve(scope: RecallScope) -> RecallScope:
+        names.append(scope.speaker)
+        return scope
+
+    monkeypatch.setattr(service, "resolve_alias", resolve)
+    before = searches_measured()
+    scope = RecallScope(
+        project, owner, source_types=[SourceType.TURN, SourceType.FACT], speaker="Kate"
+    )
+    recall(scope, "invoices")
+    assert searches_measured() == before + 1
+    assert names == ["Kate"]
+
+
+def searches_measured() -> float:
+    [metric] = service.RECALL_SECONDS.collect()
+    return next(sample.value for sample in metric.samples if sample.name.endswith("_count"))
 
 
 def test_a_new_embedder_indexes_facts_again(project, owner, give, settings):

@@ -30,9 +30,13 @@ from projects.core import token_counting
 from projects.core.errors import NotFoundError
 
 NOT_READABLE = "There is no such file, or it may not be read here."
+READ_ON = "To read on in the file, call read_file with passage {} and without pages.\n"
 FileId = Annotated[UUID, Field(description="The id of a file, from search_files.")]
 Pages = Annotated[
     str, Field(max_length=100, description="Pages such as 3 or 3-5. Default: the first ones.")
+]
+PassageNumber = Annotated[
+    int, Field(ge=1, le=2**31 - 1, description="The number of the first passage to return.")
 ]
 
 
@@ -68,8 +72,8 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
 
 
 @model_tool(_("Read in a file"), has_files)
-def read_file(turn: Turn, id: FileId, pages: Pages = "") -> ToolResult:
-    """Read pages of a file of this project, word for word."""
+def read_file(turn: Turn, id: FileId, pages: Pages = "", passage: PassageNumber = 1) -> ToolResult:
+    """Read pages of a file of this project, word for word, or a long text from a passage on."""
     reading_scope(turn)
     here = Q(session=None) | Q(session=turn.session.pk)
     rows = File.objects.filter(here, project=turn.project, pk=id)
@@ -78,24 +82,32 @@ def read_file(turn: Turn, id: FileId, pages: Pages = "") -> ToolResult:
     if document is None or revision is None:
         raise NotFoundError(NOT_READABLE)
     opening = f"Pages of {quoting.quote_on_one_line(document.name)}. {DATA_NOTICE}"
-    room = turn.budget - token_counting.count(opening + CLOSING)
-    lines, items, is_full = [], [], False
-    for label, passage in _passages(revision, pages):
-        line = f"{label}{quoting.quote(passage.text.strip())}\n"
+    # No number of a passage is longer than that of the last one.
+    closing = CLOSING + READ_ON.format(revision.passage_count)
+    room = turn.budget - token_counting.count(opening + closing)
+    lines, items, last, is_full = [], [], 0, False
+    for label, row in _passages(revision, pages, passage):
+        line = f"{label}{quoting.quote(row.text.strip())}\n"
         size = token_counting.count(line)
         if is_full := size > room:
             break
         room -= size
         lines.append(line)
-        items.append(PromptItem("file", passage.pk, 1, size, passage.label))
+        items.append(PromptItem("file", row.pk, 1, size, row.label))
+        last = row.number
     if not lines:
-        return ToolResult(NO_ROOM if is_full else "There is no text on these pages.")
-    return ToolResult(opening + "".join(lines) + CLOSING, tuple(items))
+        return ToolResult(NO_ROOM if is_full else "The file has no text at this place.")
+    closing = CLOSING
+    if last < revision.passage_count:
+        closing += READ_ON.format(last + 1)
+    return ToolResult(opening + "".join(lines) + closing, tuple(items))
 
 
-def _passages(revision: FileRevision, pages: str) -> Iterator[tuple[str, FilePassage]]:
-    """Yield the passages of the pages. The first passage of a page has the label of the page."""
-    for page in access.pages_of(revision, pages):
+def _passages(revision: FileRevision, pages: str, number: int) -> Iterator[tuple[str, FilePassage]]:
+    """Yield the passages of the pages from `number` on. The first passage of a page has the label
+    of the page.
+    """
+    for page in access.pages_of(revision, pages, passage=number):
         for index, passage in enumerate(page.passages):
             is_first = index == 0 and page.label
             yield f"{quoting.quote_on_one_line(page.label)}:\n" if is_first else "", passage

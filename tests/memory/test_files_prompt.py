@@ -1,5 +1,6 @@
 """Files in prompts: cited passages beside talk, receipts that show them, and tools."""
 
+import json
 import re
 
 import pytest
@@ -15,6 +16,7 @@ from memory.models import File, FilePassage
 from memory.prompt import file_tools, files
 from memory.prompt.receipt_sources import readable_sections
 from memory.recall import RecallScope, recall
+from projects.core import token_counting
 from projects.core.errors import NotFoundError
 from projects.models import Membership
 from tests.memory.file_helpers import MANUAL, add_read
@@ -189,6 +191,28 @@ def test_models_search_and_read_files(project, owner, editor):
     assert "forty litres" in text
     with pytest.raises(NotFoundError):
         file_tools.read_file.handler(turn, secret.pk)
+
+
+def test_a_model_reads_on_in_a_file_without_pages(project, owner):
+    lines = [f"Pump {number} moves forty litres of coolant each minute." for number in range(300)]
+    document = add_read(project, owner, "pumps.txt", text="\n".join(lines))
+    turn = turn_of(create_session(project, owner), owner)
+
+    def read(**arguments) -> str:
+        given = json.dumps({"id": str(document.pk), **arguments})
+        text = file_tools.read_file.run(turn, given, 1_200).text
+        assert token_counting.count(text) <= 1_200
+        return text
+
+    text = read()
+    parts = [text]
+    while reading_on := re.search(r"</memory>\n.* passage (\d+) ", text):
+        text = read(passage=int(reading_on[1]))
+        parts.append(text)
+    assert len(parts) > 2
+    assert [line for line in "".join(parts).splitlines() if line.startswith("Pump")] == lines
+    last = FilePassage.objects.get(text__contains=lines[-1]).number
+    assert "at this place" in read(passage=last + 1)
 
 
 def test_a_passage_cannot_imitate_a_passage_of_another_file(project, owner):

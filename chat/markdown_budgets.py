@@ -20,7 +20,7 @@ from markdown_it.rules_block import table as parse_table
 # tables.
 MAX_TABLE_CELLS = 5_000
 # The maximum number of lines in nested quotations of a text, added up over the levels: 20,000 lines
-# without marks can continue 20 levels, which takes three seconds. Further nested quotations stay
+# without `>` can belong to 20 levels, which takes three seconds. Further nested quotations stay
 # plain text.
 MAX_QUOTED_LINES = 50_000
 CACHE_TIMEOUT_S = 300

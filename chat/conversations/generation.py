@@ -239,7 +239,7 @@ def finalise(
     reply_stored.send(sender=Message, session=session, message=reply)
     if not is_first:
         message_changed.send(sender=Message, session=session, messages=[reply])
-    # `robust`: the reply is stored even if a receiver of `turn_finished` fails.
+    # `robust`: an error of a receiver of `turn_finished` is only logged.
     transaction.on_commit(lambda: turn_finished.send(sender=Message, message=reply), robust=True)
     return True
 

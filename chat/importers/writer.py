@@ -238,7 +238,7 @@ class ImportWriter:
         if not conversation.is_tree:
             return post_messages(session, list(drafts.values()))
         cleared = _cleared_ids(session)
-        # The setting of a new session is for the messages after the import.
+        # `session.remembered` of a new session is only for later messages.
         remembered = self.project.memory_enabled and (is_new or session.remembered)
         for key, message in drafts.items():
             parent = messages[key].parent

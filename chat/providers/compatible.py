@@ -35,7 +35,7 @@ REPLACED_FIELDS = {
     **LIMITS,
     **dict.fromkeys(("stream_options", "temperature", "top_p", "reasoning_effort"), ""),
 }
-# How servers name the reason. The errors about a value that is too large do not match.
+# How servers reject a field. The errors about a value that is too large do not match.
 _UNKNOWN_FIELD = re.compile(
     "extra|unrecogni[sz]ed|unknown|unsupported|unexpected|additional propert"
     "|not (?:permitted|allowed|supported)|does not support",

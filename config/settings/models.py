@@ -211,6 +211,6 @@ CHAT_IMPORTERS = {
     "openwebui": "chat.importers.openwebui",
     "strata": "chat.importers.strata",
 }
-# Modules that import a complete zip file.
+# Modules that import a zip file as a whole.
 CHAT_ARCHIVES = ["memory.portability.importing"]
 CHAT_EXPORTERS = {"markdown": "chat.exporters.markdown", "json": "chat.exporters.json"}

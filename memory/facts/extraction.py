@@ -239,9 +239,9 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
     """Delete `sources`. Return how many facts were deleted or retired because of this.
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
-    that moment instead: it keeps its source, and can be queried as of an earlier time. Extracted
-    earlier versions are deleted unless a remaining source was found before they were retired.
-    `sources` must be filtered by project.
+    that moment instead: it keeps its source, and can be queried as of an earlier time. An extracted
+    earlier version stays only if a remaining source was recorded before it was retired. `sources`
+    must be filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:
@@ -306,14 +306,13 @@ def approve_facts_of(entry: Entry) -> None:
 
 
 def redact(entry: Entry, passage: str) -> None:
-    """Remove `entry` as a source of facts that contain `passage`, and earlier versions that contain
-    it.
+    """Remove `entry` as a source of facts that contain `passage`. Delete earlier versions that do.
 
     Tombstones prevent the facts from being extracted from the same session again.
     """
     phrase = normalize_text(passage)
     if not phrase:
-        # Only punctuation, which every fact would contain.
+        # Every fact contains the empty phrase.
         return
     facts = Fact.objects.filter(project=entry.project_id)
     versions = versions_of(entry.project_id, facts.filter(sources__entry=entry))

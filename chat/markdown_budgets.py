@@ -19,8 +19,8 @@ from markdown_it.rules_block import table as parse_table
 # text can make 65,000 cells, which take a second. Further tables of the text are not rendered as
 # tables.
 MAX_TABLE_CELLS = 5_000
-# The maximum number of lines in nested quotations of a text, added up over the levels: 20,000 lines
-# without `>` can belong to 20 levels, which takes three seconds. Further nested quotations stay
+# The maximum number of lines in nested quotations of a text, counted once per level: 20,000 lines
+# without `>` can continue 20 levels, which takes three seconds. Further nested quotations stay
 # plain text.
 MAX_QUOTED_LINES = 50_000
 CACHE_TIMEOUT_S = 300

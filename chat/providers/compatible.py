@@ -100,7 +100,7 @@ class _RawCompletions(AsyncCompletions):
         extra_body: Mapping[str, Any] | None = None,
         **params: Any,
     ) -> Any:
-        """Send the request. Send it again without what the server rejects: one of REPLACED_FIELDS,
+        """Send the request. Send it again without what the server rejects: any of REPLACED_FIELDS,
         or the system messages, which then become a part of the first user message.
 
         What was rejected is left out of later requests if the server accepts the request without
@@ -121,7 +121,7 @@ class _RawCompletions(AsyncCompletions):
                 response = await super().create(messages=[], extra_body=sent_body, **sent)
             except (BadRequestError, UnprocessableEntityError, InternalServerError) as error:
                 found = _found(str(error.body)[:MAX_ERROR_CHARS], {**sent, **sent_body}) - known
-                # A limit that is rejected under both names is not left out.
+                # A limit that is rejected under both names is an error.
                 if not found or any(REPLACED_FIELDS.get(name) in known for name in found):
                     raise
                 known |= found
@@ -142,8 +142,8 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # A limit counts only if no other field is named: the error may just quote it, and the server
-    # may ignore its other name.
+    # If other fields are named, a limit does not count: the error may just quote it, and its
+    # substitute may be ignored.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 
@@ -193,7 +193,7 @@ class CompatibleStream(OpenAIStreamedResponse):
 
     async def _validate_response(self) -> AsyncIterator[ChatCompletionChunk]:
         usage, last = None, None
-        # For each number of the server, the id of its latest call and the new number of this call.
+        # By the number that the server sent: the id of the latest such call, and its new number.
         calls: dict[int, tuple[str, int]] = {}
         numbers = count()
         async for chunk in self._response:

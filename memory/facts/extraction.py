@@ -240,8 +240,8 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
     that moment instead: it keeps its source, and can be queried as of an earlier time. An extracted
-    earlier version stays only if a remaining source was recorded before it was retired. `sources`
-    must be filtered by project.
+    earlier version stays only if a remaining source was found before its retirement. `sources` must
+    be filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:

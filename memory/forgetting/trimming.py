@@ -1,4 +1,4 @@
-"""Remove from entries the lines that are based on forgotten messages, and keep the others.
+"""Remove from entries the lines that cite or expose forgotten texts, and keep the others.
 
 This is possible only if every line of the entry names its messages. Other entries are withheld as a
 whole until they are rewritten.

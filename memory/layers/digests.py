@@ -363,7 +363,7 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
 
     These are the visible and stale entries, the digests of their periods, and the children of all
     digests that may be written. So all entries between a stale entry and a stale digest above it
-    are included: in four layers, the parent of the entry and a child of the digest.
+    are included: with four layers, only the parent of the entry and a child of the digest.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

@@ -362,14 +362,21 @@ def rename_writer_of_texts(instance: Any, update_fields: Any, **kwargs: object) 
 
 
 @receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
+def index_without_name(instance: Any, **kwargs: object) -> None:
+    """Index the messages of a deleted user again, because they name the speaker.
+
+    Cursors are locked before the deletion changes chunks, as in indexing, which waits for the end
+    of the deletion. The next receiver locks entries, which come after chats and cursors.
+    """
+    chunks = Chunk.objects.filter(author=instance.pk).order_by()
+    ids = list(chunks.values_list("session", flat=True).distinct())
+    cursors = IndexCursor.objects.filter(pk__in=ids)
+    for rows in (Session.objects.filter(pk__in=ids), cursors):
+        list(rows.order_by("pk").select_for_update(no_key=True).values_list("pk"))
+    cursors.mark_changed()
+    wake_indexing()
+
+
+@receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
 def mark_writer_as_deleted(instance: Any, **kwargs: object) -> None:
     rename_writer(instance.username, instance.username + DELETED)
-    chunks = Chunk.objects.filter(author=instance.pk).order_by()
-    instance.indexed_sessions = list(chunks.values_list("session", flat=True).distinct())
-
-
-@receiver(post_delete, sender=settings.AUTH_USER_MODEL)
-def index_without_name(instance: Any, **kwargs: object) -> None:
-    """Index the messages of a deleted user again, because they name the speaker."""
-    IndexCursor.objects.filter(pk__in=instance.indexed_sessions).mark_changed()
-    wake_indexing()

@@ -27,11 +27,22 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers.digests import LayerUpdate
 from memory.layers.ladder import RollUp
 from memory.layers.periods import Granularity
-from memory.models import Entry, EntryStatus, Fact, File, FilePassage, FileRevision, Ladder
+from memory.models import (
+    Chunk,
+    Entry,
+    EntryStatus,
+    Fact,
+    File,
+    FilePassage,
+    FileRevision,
+    IndexCursor,
+    Ladder,
+)
 from memory.moderation import entry_operations
 from projects.core.models import new_id
 from tests.memory.daily_entries import NOW, START, remember
 from tests.memory.file_helpers import add_read, add_text
+from tests.memory.recall_helpers import say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -314,6 +325,22 @@ def test_a_new_username_locks_the_entries_of_the_user_before_the_facts(project, 
     # As in the admin, which saves in a transaction.
     assert locks_first(entry, fact, transaction.atomic(owner.save))
     assert {Entry.objects.get(pk=entry.pk).written_by, Fact.objects.get().written_by} == {"olivia"}
+
+
+@pytest.mark.parametrize("later", [IndexCursor, Chunk, Entry])
+def test_a_deleted_user_locks_chats_then_the_progress_of_indexing_then_chunks_and_entries(
+    project, owner, editor, later
+):
+    entry = remember(project, owner, "- The cutover is on 3 March.")
+    Entry.objects.filter(pk=entry.pk).update(written_by=editor.username)
+    session = create_session(project, owner)
+    say(session, editor, "The cutover is on the third of March.")
+    cursor = IndexCursor.objects.get(session=session)
+    rows = {IndexCursor: cursor, Chunk: Chunk.objects.get(session=session), Entry: entry}
+    first = session if later is IndexCursor else cursor
+    assert locks_first(first, rows[later], editor.delete)
+    cursor.refresh_from_db()
+    assert cursor.wanted > cursor.done
 
 
 @pytest.fixture

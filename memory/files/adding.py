@@ -148,6 +148,10 @@ def _store(
     # Locked, so that names stay unique, the quota holds, and nothing is forgotten in the meantime.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     now = timezone.now()
+    files = File.objects.filter(project=project, session=session)
+    if not files.filter(name=name).exists():
+        # Names of earlier files are not normalised.
+        files.filter(name=unicodedata.normalize("NFD", name)).update(name=name)
     document, is_new = File.objects.get_or_create(
         project=project,
         session=session,

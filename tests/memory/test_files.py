@@ -228,6 +228,24 @@ def test_a_name_is_the_same_in_each_encoding_of_its_accents(project, owner):
     assert add_text(project, owner, document.name, "Other text.") == document
 
 
+@pytest.mark.parametrize("of_chat", [False, True])
+def test_a_file_whose_stored_name_is_decomposed_is_recognised_and_renamed(project, owner, of_chat):
+    session = create_session(project, owner) if of_chat else None
+    document = add_text(project, owner, "\u00dcbersicht.md", session=session)
+    for text, versions in ((MANUAL, 1), ("Other text.", 2)):
+        File.objects.update(name="U\u0308bersicht.md")
+        assert add_text(project, owner, document.name, text, session) == document
+        assert File.objects.get().name == "\u00dcbersicht.md"
+        assert document.revisions.count() == versions
+
+
+def test_a_file_with_a_decomposed_name_keeps_it_beside_one_with_the_composed_name(project, owner):
+    earlier, document = add_text(project, owner), add_text(project, owner, "\u00dcbersicht.md")
+    File.objects.filter(pk=earlier.pk).update(name="U\u0308bersicht.md")
+    assert add_text(project, owner, document.name, "Other text.") == document
+    assert earlier.revisions.count() == 1
+
+
 def test_each_copy_of_the_same_content_counts_towards_the_quota(project, owner, settings):
     settings.PROJECT_FILES_MB = 2 * len(MANUAL) / 2**20
     add_text(project, owner)

@@ -72,3 +72,11 @@ def project_for_owning(user, slug: str, token=None) -> Project:
 def project_for_managing(user, slug: str, token=None) -> Project:
     """Return the project, for changes by its owners. Raises `ProjectArchivedError`."""
     return require_active(project_for_owning(user, slug, token))
+
+
+def project_for_removing(user, slug: str, username: str, token=None) -> Project:
+    """Return the project if `user` may remove the member `username`: owners remove all members,
+    other members only themselves. Raises `ProjectArchivedError`.
+    """
+    roles = MemberRole.values if username == user.get_username() else (MemberRole.OWNER,)
+    return require_active(membership(user, slug, roles, token).project)

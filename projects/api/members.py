@@ -82,7 +82,18 @@ class MemberDetailView(ETagMixin, MemberBaseView, generics.RetrieveUpdateDestroy
 
     @extend_schema(responses={204: None} | INVALID_INPUT_RESPONSE)
     def delete(self, request, *args, **kwargs):
+        """Removes a member. Owners can remove all members. Other members can remove only
+        themselves, and leave the project. Former members need a new invitation to return. The last
+        owner cannot be removed.
+        """
         return super().delete(request, *args, **kwargs)
+
+    def get_queryset(self):
+        if self.request.method != "DELETE":
+            return super().get_queryset()
+        user, slug, username = self.request.user, self.kwargs["slug"], self.kwargs["username"]
+        project = permissions.project_for_removing(user, slug, username, self.request.auth)
+        return project.memberships.select_related("user")
 
     def get_object(self) -> Membership:
         return get_object_or_404(self.get_queryset(), user__username=self.kwargs["username"])

@@ -13,7 +13,12 @@ from django.views.decorators.http import require_http_methods
 from projects.forms import SETTING_GROUPS, DeletionForm, InvitationForm, MemberForm, ProjectForm
 from projects.invitations import AlreadyMemberError, invite_user
 from projects.models import MemberRole, Membership, Project
-from projects.permissions import membership, project_for_managing, project_for_owning
+from projects.permissions import (
+    membership,
+    project_for_managing,
+    project_for_owning,
+    project_for_removing,
+)
 from projects.services import (
     LastOwnerError,
     change_role,
@@ -68,11 +73,17 @@ def project_delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
-    """Invite a user, remove a member or change a role, depending on the field `action`."""
+    """Invite a user, remove a member or change a role, depending on the field `action`.
+
+    For owners. Other members can only remove themselves.
+    """
     if request.method != "POST":
         return redirect("project-settings", slug)
-    project = project_for_managing(request.user, slug)
     action = ACTIONS.get(request.POST.get("action", ""), _add)
+    if action is _remove:
+        project = project_for_removing(request.user, slug, request.POST.get("username", ""))
+    else:
+        project = project_for_managing(request.user, slug)
     try:
         error = action(request, project)
     except LastOwnerError as last_owner_error:
@@ -81,7 +92,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
         return settings_page(request, membership(request.user, slug), 400, member_form=error)
     if error:
         messages.error(request, error)
-    # Owners who have just left the project cannot see its settings any more.
+    # Members who have just left the project cannot see its settings any more.
     still_member = Membership.objects.filter(user=request.user.pk, project=project).exists()
     return _to_tab(slug, "members") if still_member else redirect("projects")
 
@@ -109,7 +120,10 @@ def _change_role(request: HttpRequest, project: Project) -> str | None:
 
 
 def _remove(request: HttpRequest, project: Project) -> None:
-    remove_member(_member_in(request, project), request.user)
+    member = _member_in(request, project)
+    remove_member(member, request.user)
+    if member.user_id == request.user.pk:
+        messages.success(request, _("You left %(name)s.") % {"name": project.name})
 
 
 ACTIONS = {"add": _add, "role": _change_role, "remove": _remove}

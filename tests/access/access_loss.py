@@ -27,6 +27,11 @@ class Exits:
     def removed_by_the_api(self) -> None:
         self.page.delete(f"{API}edgar/", headers=self.bearer)
 
+    def left_on_the_page(self) -> None:
+        own = Client()
+        own.force_login(self.leaver)
+        own.post(PAGE, {"action": "remove", "username": "edgar"})
+
     def removed_in_the_list_of_the_admin(self) -> None:
         selected = {"action": "delete_selected", "_selected_action": [str(self.membership.pk)]}
         self.admin.post("/admin/projects/membership/", selected | {"post": "yes"})
@@ -62,6 +67,7 @@ class Exits:
 EXITS: list[Callable[[Exits], None]] = [
     Exits.removed_on_the_page,
     Exits.removed_by_the_api,
+    Exits.left_on_the_page,
     Exits.removed_in_the_list_of_the_admin,
     Exits.removed_inline_in_the_admin,
     Exits.given_the_role_of_a_viewer,

@@ -16,10 +16,11 @@ class Who(Enum):
     MEMBERS = "the members of the project"
     WRITERS = "its editors and owners"
     OWNERS = "its owners"
+    SELF_OR_OWNERS = "the member of whom the address is, and its owners"
     ADMINISTRATORS = "the server's administrators, whatever their projects"
 
 
-ANYBODY, USERS, MEMBERS, WRITERS, OWNERS, ADMINISTRATORS = Who
+ANYBODY, USERS, MEMBERS, WRITERS, OWNERS, SELF_OR_OWNERS, ADMINISTRATORS = Who
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ API = {
     "api-projects": Door({"GET": USERS, "POST": USERS}),
     "api-project": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
     "api-members": Door({"GET": MEMBERS, "POST": OWNERS}),
-    "api-member": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": OWNERS}),
+    "api-member": Door({"GET": MEMBERS, "PATCH": OWNERS, "DELETE": SELF_OR_OWNERS}),
     "api-invitations": Door({"GET": OWNERS, "POST": OWNERS}),
     "api-invitation": Door({"GET": OWNERS, "DELETE": OWNERS}),
     "api-received-invitations": Door({"GET": USERS}),
@@ -233,6 +234,7 @@ PAGES = {
     "project-settings": Door({"GET": MEMBERS, "POST": OWNERS}),
     "project-archive": Door({"POST": OWNERS}, shut=("GET",)),
     "project-delete": Door({"POST": OWNERS}, shut=("GET",)),
+    # Every member leaves by it: tests/projects/test_pages.py.
     "project-members": Door({"POST": OWNERS}, shut=("GET",)),
     "project-invitations": Door({"POST": OWNERS}, shut=("GET",)),
     "project": read(),

@@ -16,6 +16,7 @@ from tests.access.access_rules import (
     MEMBERS,
     OPENAI,
     OWNERS,
+    SELF_OR_OWNERS,
     USERS,
     WRITERS,
     Door,
@@ -30,6 +31,8 @@ ROLES = {
     MEMBERS: {"viewer", "editor", "owner"},
     WRITERS: {"editor", "owner"},
     OWNERS: {"owner"},
+    # The member of the world is the viewer.
+    SELF_OR_OWNERS: {"viewer", "owner"},
     ADMINISTRATORS: set(),
 }
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}

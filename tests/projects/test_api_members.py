@@ -4,7 +4,7 @@ import pytest
 
 from projects.api import members
 from projects.models import Membership
-from projects.services import change_role, remove_member
+from projects.services import change_role, create_project, remove_member
 from projects.signals import member_removed
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,32 @@ def test_editors_and_viewers_change_nobody(api, editor, viewer, stranger):
         client = api(user)
         assert client.post(URL, {"username": "stan"}, format="json").status_code == 404
         assert client.patch(f"{URL}olive/", {"role": "viewer"}, format="json").status_code == 404
-        assert client.delete(f"{URL}{user.username}/").status_code == 404
+        assert client.delete(f"{URL}olive/").status_code == 404
+    assert api(editor).delete(f"{URL}vera/").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["edgar", "vera"])
+def test_a_member_leaves(api, owner, editor, viewer, project, name):
+    client = api({"edgar": editor, "vera": viewer}[name])
+    assert client.delete(f"{URL}{name}/").status_code == 204
+    assert not project.memberships.filter(user__username=name).exists()
+    assert client.delete(f"{URL}{name}/").status_code == 404
+
+
+def test_leaving_takes_the_scope_admin_and_the_project_of_the_token(api, viewer, owner):
+    other = create_project(viewer, name="Support")
+    assert api(viewer, scopes=["read", "write"]).delete(f"{URL}vera/").status_code == 403
+    assert api(viewer, project=other).delete(f"{URL}vera/").status_code == 404
+    assert Membership.objects.filter(user=viewer, project__slug="billing").exists()
+
+
+def test_a_member_leaves_only_as_long_as_the_tag_is_current(api, owner, viewer):
+    client = api(viewer)
+    tag = client.get(f"{URL}vera/")["ETag"]
+    Membership.objects.filter(user=viewer).update(role="editor")
+    assert client.delete(f"{URL}vera/", headers={"If-Match": tag}).status_code == 412
+    tag = client.get(f"{URL}vera/")["ETag"]
+    assert client.delete(f"{URL}vera/", headers={"If-Match": tag}).status_code == 204
 
 
 def test_an_owner_changes_a_role(api, owner, viewer):

@@ -13,7 +13,7 @@ from chat.conversations.messages import post_message
 from chat.models import Message, ModelProvider, Session
 from memory.models import Cursor
 from projects.models import MemberRole, Membership, Project
-from projects.services import create_project, delete_project
+from projects.services import create_project, delete_project, set_archived
 
 pytestmark = pytest.mark.django_db
 
@@ -267,9 +267,48 @@ def test_an_unknown_role_is_refused(olive, editor, project):
 
 def test_members_change_by_owners_only(client, editor, project):
     client.force_login(editor)
-    form = {"action": "remove", "username": "olive"}
-    assert client.post("/projects/billing/members/", form).status_code == 404
+    for form in (
+        {"action": "remove", "username": "olive"},
+        {"action": "role", "username": "edgar", "role": "owner"},
+        {"action": "add", "username": "stan", "role": "viewer"},
+    ):
+        assert client.post("/projects/billing/members/", form).status_code == 404
     assert Membership.objects.filter(project=project).count() == 2
+    assert role_of(project, "edgar") == MemberRole.EDITOR
+
+
+@pytest.mark.parametrize("name", ["edgar", "vera"])
+def test_a_member_leaves(client, editor, viewer, project, name):
+    client.force_login({"edgar": editor, "vera": viewer}[name])
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert page.count("Leave this project") == page.count('value="remove"') == 1
+    assert "You lose access to all chats of the project, including your private ones." in page
+    form = {"action": "remove", "username": name}
+    response = client.post("/projects/billing/members/", form, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert "You left Billing." in response.content.decode()
+    assert role_of(project, name) is None
+    assert client.post("/projects/billing/members/", form).status_code == 404
+
+
+def test_an_owner_leaves_another_owner_behind(olive, editor, project):
+    Membership.objects.filter(user=editor).update(role="owner")
+    page = olive.get("/projects/billing/settings/").content.decode()
+    assert page.count("Leave this project") == 1
+    assert page.count('value="remove"') == 2
+    form = {"action": "remove", "username": "olive"}
+    response = olive.post("/projects/billing/members/", form, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert role_of(project, "olive") is None
+
+
+def test_nobody_leaves_an_archived_project(client, owner, viewer, project):
+    set_archived(project, True, owner)
+    client.force_login(viewer)
+    assert "Leave" not in client.get("/projects/billing/settings/").content.decode()
+    form = {"action": "remove", "username": "vera"}
+    assert client.post("/projects/billing/members/", form).status_code == 409
+    assert role_of(project, "vera") == MemberRole.VIEWER
 
 
 @pytest.mark.parametrize("place", ["members", "delete"])

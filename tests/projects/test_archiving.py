@@ -3,6 +3,8 @@
 tests/access/test_archived.py tries each route that writes.
 """
 
+import re
+
 import pytest
 from django.utils import timezone
 
@@ -41,6 +43,19 @@ def test_the_pages_of_an_archived_project_offer_no_way_to_write(client, owner, p
     page = client.get("/projects/billing/").content.decode()
     assert "New chat" not in page
     assert "archived and read-only" in page
+
+
+def test_the_settings_of_an_archived_project_are_disabled(client, owner, project):
+    client.force_login(owner)
+    assert " disabled" not in client.get("/projects/billing/settings/").content.decode()
+    set_archived(project, True)
+    page = client.get("/projects/billing/settings/").content.decode()
+    assert page.count('<fieldset class="group stack"') > 4
+    assert '<fieldset class="group stack" >' not in page
+    assert re.findall(r'<button class="primary" (\w*)>\s*Save', page) == ["disabled"] * 4
+    danger = page.partition('id="danger"')[2]
+    assert "Unarchive project" in danger and "Delete project" in danger
+    assert " disabled" not in danger
 
 
 def test_the_page_of_a_refused_change_gives_the_reason(client, owner, project):

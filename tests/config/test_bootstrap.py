@@ -49,6 +49,7 @@ def test_a_database_that_is_being_started_is_waited_for(settings, monkeypatch):
     assert len(tried) == 2
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "reason", ['permission denied to create extension "vector"\nHINT: …', "disk full"]
 )

@@ -20,8 +20,8 @@ from markdown_it.rules_block import table as parse_table
 # tables.
 MAX_TABLE_CELLS = 5_000
 # The maximum number of lines in nested quotations of a text, counted once per level: 20,000 lines
-# without `>` can continue 20 levels, which takes three seconds. Further nested quotations stay
-# plain text.
+# without `>` can belong to 20 levels at once, which takes three seconds. Further nested quotations
+# stay plain text.
 MAX_QUOTED_LINES = 50_000
 CACHE_TIMEOUT_S = 300
 CACHE_CHARS = 8_000_000

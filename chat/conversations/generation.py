@@ -138,7 +138,7 @@ def _prepare(reply: Message, options: ReplyOptions, account: CallAccount) -> Ans
     )
 
     def store(loop: LookupLoop) -> None:
-        # Stored early, so that the receipt exists even if this process dies during the reply.
+        # Stored at each lookup, so that the receipt contains it even if this process dies.
         unfinished = Message.objects.unfinished().filter(project=fresh.project_id, pk=reply.pk)
         unfinished.update(**_lookup_fields(loop))
 

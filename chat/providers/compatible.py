@@ -58,8 +58,7 @@ def openai_provider(
 ) -> OpenAIProvider:
     """Return a provider that sends its requests through `http`.
 
-    Without `base_url`, server and key are read from the environment. Raises `UserError` if there is
-    no key.
+    What is None is read from the environment. Raises `UserError` if OpenAI's own server has no key.
     """
     default = OpenAIProvider(base_url=base_url, api_key=key, http_client=http).client
     return OpenAIProvider(openai_client=_raw_client(default, http))
@@ -142,8 +141,8 @@ def _found(error: str, sent: Mapping[str, Any]) -> set[str]:
     """Return the parts of the request that an error names as rejected."""
     found = {it for it in REPLACED_FIELDS if it in sent and it in error}
     found = found if _UNKNOWN_FIELD.search(error) else set()
-    # If other fields are named, a limit does not count: the error may just quote it, and its
-    # substitute may be ignored.
+    # If other fields are named, a limit does not count: it may just be quoted, and servers may
+    # ignore its other name.
     found = found - LIMITS.keys() or found
     return {*found, SYSTEM_ROLES[0]} if _NO_SYSTEM.search(error) else found
 

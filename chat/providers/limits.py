@@ -33,8 +33,8 @@ from projects.models import Project, SpendingLimit
 CACHE_S = 5.0
 # The duration of a reservation, longer than the longest request.
 LEASE = timedelta(seconds=settings.MODEL_TIMEOUT + 60)
-# The tokens of calls of this age are final. A reply stores them at its end, and it makes at most
-# one request after MODEL_TIMEOUT, which takes at most LEASE.
+# The tokens of calls of this age are final. A reply stores them at its end. After MODEL_TIMEOUT, it
+# makes at most one more request, of at most LEASE.
 SETTLED_AGE = 3 * LEASE
 # The time for which a process keeps the sums of calls of that age. A month of 100,000 calls takes
 # PostgreSQL 20 ms to sum, which each reservation would do under the lock of its limit.

@@ -287,7 +287,7 @@ def _stop(folder: Path) -> None:
         pass
     sockets = socket_directory(folder.parent)
     if sockets != folder:
-        # The files of a killed server may remain. The next start reuses them.
+        # The files of a killed server may remain. The next start replaces them.
         with suppress(OSError):
             sockets.rmdir()
 

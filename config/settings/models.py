@@ -201,7 +201,7 @@ CHAT_MODEL_TOOLS = [
 ]
 # The module that lists the models that a project may use, and checks model names.
 PROJECT_MODELS = "chat.providers.catalogue"
-# Functions that annotate sessions with numbers that lists of sessions show.
+# Functions that annotate sessions with numbers for lists of sessions.
 CHAT_SESSION_COUNTS = ["memory.signal_handlers.annotate_unsummarised"]
 CHAT_IMPORTERS = {
     "jsonl": "chat.importers.jsonl",

@@ -239,9 +239,9 @@ def remove_sources(sources: QuerySet[FactSource], at: datetime | None = None) ->
     """Delete `sources`. Return how many facts were deleted or retired because of this.
 
     A fact that was not entered by hand is deleted with its last source. With `at`, it is retired at
-    that moment instead: it keeps its source, and can be queried as of an earlier time. An extracted
-    earlier version stays only if a remaining source was found before its retirement. `sources` must
-    be filtered by project.
+    that moment instead: it keeps its source, and can be queried as of an earlier time. Extracted
+    earlier versions stay only if a source found before their retirement remains. `sources` must be
+    filtered by project.
     """
     rows = list(sources.values_list("project", "pk", "fact"))
     if not rows:

@@ -251,7 +251,7 @@ def lock_layer(project: Project, granularity: str, ids: set[UUID]) -> set[UUID]:
 
 
 def entries_derived_from_messages(project: Project, deletions: DeletionSet) -> set[UUID]:
-    """Return the conversation entries that a deleted message contributed to.
+    """Return the conversation entries that a forgotten message contributed to.
 
     A model writes a summary from the messages and from the preceding summary of the session.
     Therefore all later entries of the session are derived from the message too. The extractive

@@ -362,8 +362,8 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. So all entries between a stale entry and a stale digest above it
-    are included: with four layers, only the parent of the entry and a child of the digest.
+    digests that may be written. So they include all entries between a stale entry and a stale
+    digest above it: at most two, its parent and a child of the digest.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

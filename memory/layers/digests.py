@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chat.providers import ProviderError
 from memory import leases
 from memory.layers import bank, entry_text, injection_detection, ladder, lines, summarising
-from memory.layers.ladder import AGES, VISIBLE, LadderNode
+from memory.layers.ladder import AGES, VISIBLE, LadderNode, Period
 from memory.layers.model_calls import CallRecorder
 from memory.layers.periods import Granularity, ancestor_key, label
 from memory.layers.summarising.base import EXTRACTIVE, Digest, DigestChild
@@ -36,7 +36,8 @@ CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the note
 UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
-# After this number of unusable answers, an update ends: each further digest would cost a call too.
+# After this number of unusable answers in a layer, an update leaves the other planned digests of
+# the layer to the next update, because each would cost a call too.
 MAX_UNUSABLE = 3
 # The columns of an entry that become a `LadderNode`.
 _NODE_COLUMNS = "id granularity period_key tokens last_source_at state parent pinned".split()
@@ -161,30 +162,36 @@ class LayerUpdate:
     def run(self) -> bool:
         """Carry out the plan until nothing is left to do. Return whether anything changed.
 
-        A digest that the model refuses or writes in an unusable form does not stop the others. Its
-        error is raised at the end, or at once if MAX_UNUSABLE digests failed.
+        A digest that the model refuses or writes in an unusable form stops only the digests above
+        it. Its error is raised at the end.
         """
         changed = False
-        failed: dict[tuple[Granularity, str], UnavailableError] = {}
+        failed: dict[Period, UnavailableError] = {}
+        # Each update begins after the digests at which the previous one may have ended.
+        skipped = MAX_UNUSABLE * Ladder.objects.get(pk=self.project.pk).failures
         for _ in range(MAX_ROUNDS):
             changed |= self.dissolve() | self.absorb()
             nodes = plannable_nodes(self.project)
             budget = entry_budget(self.project)
-            plans = (ladder.rewrites(nodes), ladder.roll_ups(nodes, self.now, budget))
-            left = ([it for it in plan if (it.granularity, it.key) not in failed] for plan in plans)
-            plan = next(filter(None, left), [])
+            plan = [roll_up for roll_up in ladder.rewrites(nodes) if roll_up.period not in failed]
+            plan = plan or ladder.roll_ups(nodes, self.now, budget, failed.keys())
             if not plan:
                 break
-            for roll_up in plan:
+            first = skipped % len(plan)
+            for position, roll_up in enumerate(plan := plan[first:] + plan[:first]):
                 try:
                     self.write(roll_up)
                 except SourcesChangedError:
                     log.info("digest_outdated project=%s period=%s", self.lease.pk, roll_up.key)
                 except UnavailableError as error:
-                    failed[roll_up.granularity, roll_up.key] = error
-                    is_outage = isinstance(error, ProviderError) and error.is_outage
-                    if is_outage or len(failed) >= MAX_UNUSABLE:
+                    if isinstance(error, ProviderError) and error.is_outage:
                         raise
+                    failed[roll_up.period] = error
+                    layer = roll_up.granularity
+                    if sum(period[0] == layer for period in failed) >= MAX_UNUSABLE:
+                        left = [it.period for it in plan[position:] if it.granularity == layer]
+                        failed |= dict.fromkeys(left, error)
+                        break
                 changed = True
         if failed:
             raise next(iter(failed.values()))

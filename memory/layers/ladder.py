@@ -7,7 +7,7 @@ next plan.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from uuid import UUID
 from memory.layers.periods import Granularity, ancestor_key
 
 T = TypeVar("T")
+# A layer and the key of one of its periods.
+Period = tuple[Granularity, str]
 
 # The resolution of the database clock; the smallest difference between two times.
 TICK = timedelta(microseconds=1)
@@ -61,10 +63,16 @@ class RollUp:
     digest: UUID | None
     children: tuple[UUID, ...]
 
+    @property
+    def period(self) -> Period:
+        return self.granularity, self.key
 
-def roll_ups(nodes: Sequence[LadderNode], now: datetime, budget: int) -> list[RollUp]:
+
+def roll_ups(
+    nodes: Sequence[LadderNode], now: datetime, budget: int, failed: Set[Period] = frozenset()
+) -> list[RollUp]:
     """Return the roll-ups into the finest layer that has any, oldest period first. No entry is in
-    two of them.
+    two of them. The `failed` periods, and the periods that contain them, have none.
 
     `nodes` are all entries of a project. They must include proposed and hidden digests, because
     nothing is rolled up into these. The result is empty while the visible entries fit into `budget`
@@ -72,7 +80,7 @@ def roll_ups(nodes: Sequence[LadderNode], now: datetime, budget: int) -> list[Ro
     """
     if _fits(nodes, budget):
         return []
-    plans = (_roll_ups(nodes, now - age, layer) for layer, age in AGES.items())
+    plans = (_roll_ups(nodes, now - age, layer, failed) for layer, age in AGES.items())
     return next(filter(None, plans), [])
 
 
@@ -135,12 +143,14 @@ def newest_first(items: Iterable[T]) -> list[T]:
     return sorted(items, key=age, reverse=True)
 
 
-def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) -> list[RollUp]:
+def _roll_ups(
+    nodes: Sequence[LadderNode], before: datetime, into: Granularity, failed: Set[Period]
+) -> list[RollUp]:
     """Return the roll-ups into the layer `into` of nodes with a last source before `before`."""
     digests = {node.key: node for node in nodes if node.granularity == into}
     attached = _children(nodes)
     rolls = []
-    for key, ripe in sorted(_ripe(nodes, before, into).items()):
+    for key, ripe in sorted(_ripe(nodes, before, into, failed).items()):
         digest = digests.get(key)
         if digest is None and len(ripe) > 1:
             rolls.append(_roll_up(into, key, None, ripe))
@@ -151,28 +161,31 @@ def _roll_ups(nodes: Sequence[LadderNode], before: datetime, into: Granularity) 
 
 
 def _ripe(
-    nodes: Sequence[LadderNode], before: datetime, into: Granularity
+    nodes: Sequence[LadderNode], before: datetime, into: Granularity, failed: Set[Period]
 ) -> dict[str, list[LadderNode]]:
     """Return the nodes that may be rolled up into the layer `into`, by the key of their period.
 
-    A period waits while an unpinned node in it, of any layer below, is too young or stale.
-    Otherwise its digest would soon be rewritten. If the day or week of an entry has a digest that
-    cannot include the entry now, the entry waits for that digest.
+    A period waits while an unpinned node in it, of any layer below, is too young, stale or in a
+    failed period. Otherwise its digest would soon be rewritten. If the day or week of an entry has
+    a digest that cannot include the entry now, the entry waits for that digest.
     """
     ripe = defaultdict(list)
-    waiting = set()
+    waiting = {key for layer, key in failed if layer == into}
     digests = {(node.granularity, node.key) for node in nodes}
     for node in nodes:
         if node.pinned or node.granularity.depth >= into.depth:
             continue
         key = ancestor_key(node.granularity, node.key, into)
         is_young = node.last_source_at >= before
-        between = [layer for layer in AGES if node.granularity.depth < layer.depth < into.depth]
-        if node.state == "stale" or (node.state in VISIBLE and is_young):
+        between = {
+            (layer, ancestor_key(node.granularity, node.key, layer))
+            for layer in AGES
+            if node.granularity.depth < layer.depth < into.depth
+        }
+        must_wait = is_young or not between.isdisjoint(failed)
+        if node.state == "stale" or (node.state in VISIBLE and must_wait):
             waiting.add(key)
-        elif node.state in VISIBLE and not any(
-            (layer, ancestor_key(node.granularity, node.key, layer)) in digests for layer in between
-        ):
+        elif node.state in VISIBLE and between.isdisjoint(digests):
             ripe[key].append(node)
     return {key: group for key, group in ripe.items() if key not in waiting}
 

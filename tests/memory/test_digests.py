@@ -13,6 +13,7 @@ from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.models import Cursor, Entry, EntryRevision, EntryStatus, Ladder
 from memory.moderation import entry_operations
+from tests.memory.daily_entries import remember
 from tests.scripted import Answer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -149,6 +150,48 @@ def test_a_digest_that_its_model_cannot_write_leaves_the_others(small, owner, sc
         state=EntryStatus.STALE, sources_hash=""
     )
     assert update_without("5 Jan 2026") == ["05", "06", "07", "08"]
+
+
+@pytest.fixture
+def update_without(small, owner, scripted):
+    """Return a function that updates the layers of 28 days once, while the model cannot write about
+    some days. It returns the number of days that are written, and the keys of longer periods.
+    """
+    small.bank_max_tokens = 150
+    small.save()
+    for day in range(28):
+        for _ in range(2):
+            remember(small, owner, "- Something was said about the build.", day)
+    usual = "- " + "Something was said about the build. " * 4
+
+    def update(*days: str) -> tuple[int, list[str]]:
+        def answer(request):
+            return "{}" if any(day in str(request["messages"]) for day in days) else usual
+
+        scripted.default = answer
+        Ladder.objects.update(next_try_at=None)
+        digests.update_layers(small.pk, START + timedelta(days=70))
+        longer = Entry.objects.filter(granularity__in=("week", "month"))
+        keys = longer.order_by("period_key").values_list("period_key", flat=True)
+        return Entry.objects.filter(granularity="day").count(), list(keys)
+
+    return update
+
+
+def test_days_that_always_fail_stop_only_their_weeks_and_months(update_without):
+    for failures in (1, 2):
+        written = update_without("14 Jan 2026", "20 Jan 2026")
+        assert written == (26, ["2026-W02", "2026-W05"])
+        assert Ladder.objects.get().failures == failures
+    days, longer = update_without()
+    assert (days, {"2026-W03", "2026-W04"} <= {*longer}) == (28, True)
+    assert Ladder.objects.get().failures == 0
+
+
+def test_the_next_update_begins_after_the_days_that_ended_the_last(update_without):
+    failing = ["Mon 5 Jan 2026", "Tue 6 Jan 2026", "Wed 7 Jan 2026"]
+    assert update_without(*failing) == (0, [])
+    assert update_without(*failing) == (25, ["2026-W03", "2026-W04", "2026-W05"])
 
 
 def test_an_only_entry_of_a_period_gets_no_digest(small, owner, scripted):

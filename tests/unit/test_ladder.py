@@ -139,6 +139,15 @@ def test_the_only_talk_of_a_day_rolls_into_its_week_and_of_a_week_into_its_month
     ]
 
 
+def test_a_failed_period_and_those_that_contain_it_wait():
+    keys = ("2026-03-02", "2026-03-03", "2026-03-11", "2026-03-11")
+    nodes = [talk(n, key=key) for n, key in enumerate(keys, 1)]
+    failed = {(DAY, "2026-03-11")}
+    assert [roll.period for roll in roll_ups(nodes, NOW, 10)] == [(DAY, "2026-03-11")]
+    assert [roll.period for roll in roll_ups(nodes, NOW, 10, failed)] == [(WEEK, "2026-W10")]
+    assert roll_ups(nodes, NOW, 10, failed | {(WEEK, "2026-W10")}) == []
+
+
 def test_a_second_talk_of_a_day_whose_first_is_in_the_week_joins_the_week():
     week = talk(30, granularity=WEEK, key="2026-W10")
     first = talk(1, key="2026-03-02", state="absorbed", parent=week.id)

@@ -5,7 +5,7 @@ whole until they are rewritten.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from uuid import UUID
 
 from django.db.models import Q
@@ -14,6 +14,7 @@ from chat.models import Message
 from memory.forgetting.scope import DeletionSet, Trim
 from memory.layers import entry_text, lines
 from memory.layers.bank import item_tokens
+from memory.layers.coverage import active_path
 from memory.layers.entities import TextIndex, find_entities
 from memory.layers.lines import Line
 from memory.models import EntryRevision, EntryState, FilePassage
@@ -135,9 +136,11 @@ def remove_lines(project: Project, deletions: DeletionSet) -> int:
         if trim.lost:
             removed += len(trim.lost)
             _remove(trim)
-    # Children before the digests above them.
-    for entry in sorted((trim.entry for trim in trims), key=lambda entry: entry.layer.depth):
-        entry_text.set_losses(entry)
+    # Children before the digests above them. The path of each chat is read once.
+    trimmed = [trim.entry for trim in trims]
+    read_path = lru_cache(maxsize=1)(active_path)
+    for entry in sorted(trimmed, key=lambda it: (it.layer.depth, str(it.session_id))):
+        entry_text.set_losses(entry, read_path)
         entry.save(update_fields=["losses", "particulars"])
     return removed
 

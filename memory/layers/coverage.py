@@ -6,16 +6,17 @@ ranges, there is no message to summarise.
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+from operator import attrgetter
 from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
-from chat.conversations.branches import path_to
+from chat.conversations.branches import MessageNode, path_to
 from chat.models import Message, Role, Session, Status
 from memory.layers.bank import item_tokens
 from memory.layers.lines import Line
@@ -92,8 +93,7 @@ def read_range(session: Session, after: int, last: int | None = None) -> Message
     """
     rows = session.messages.filter(project=session.project_id)
     # The path depends on all later messages, of which a long conversation has thousands.
-    tree = rows.only("session", "parent", "seq").after(after)
-    on_path = {message.pk for message in path_to(tree, session.head_id)}
+    on_path = {node.pk for node in active_path(session, after)}
     if last is not None:
         rows = rows.filter(seq__lte=last)
     messages = takewhile(lambda message: message.is_final, _in_pages(rows, after))
@@ -188,15 +188,30 @@ def set_source_times(entry: Entry, messages: MessageRange) -> None:
     entry.first_source_at, entry.last_source_at = min(times), max(times)
 
 
-def messages_of(entry: Entry) -> QuerySet[Message]:
-    """Return the messages that a conversation entry was made from, in order; none for a file."""
+def active_path(session: Session, after: int = 0) -> Sequence[MessageNode]:
+    """Return the messages of the active path after the seq `after`, in order, without their texts.
+
+    Reads a row for each message after `after`, because any of them may be on another branch.
+    """
+    rows = session.messages.filter(project=session.project_id).after(after)
+    return path_to(rows.values_list("pk", "parent_id", "seq", named=True), session.head_id)
+
+
+def messages_of(
+    entry: Entry, read_path: Callable[[Session], Sequence[MessageNode]] | None = None
+) -> QuerySet[Message]:
+    """Return the messages that a conversation entry was made from, in order; none for a file.
+
+    For many entries of a session, pass a cached `active_path` as `read_path`.
+    """
     session = entry.session
     if session is None or entry.first_seq is None or entry.last_seq is None:
         return Message.objects.none()
+    path = read_path(session) if read_path else active_path(session, entry.first_seq - 1)
+    begin = bisect_left(path, entry.first_seq, key=attrgetter("seq"))
+    end = bisect_right(path, entry.last_seq, key=attrgetter("seq"))
+    on_path = [node.pk for node in path[begin:end]]
     rows = session.messages.filter(project=entry.project_id)
-    tree = rows.only("session", "parent", "seq").after(entry.first_seq - 1)
-    path = path_to(tree, session.head_id)
-    on_path = [message.pk for message in path if message.seq <= entry.last_seq]
     return rows.filter(CONTRIBUTING, pk__in=on_path).order_by("seq")
 
 

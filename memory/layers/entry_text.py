@@ -1,12 +1,13 @@
 """The text of an entry: replace it and keep the previous text as a revision, or erase all texts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import F
 
-from chat.models import Visibility
+from chat.conversations.branches import MessageNode
+from chat.models import Session, Visibility
 from memory.layers import bank, coverage, losses
 from memory.layers.lines import Line, as_text
 from memory.models import Entry, EntryRevision, ReviewReason
@@ -55,13 +56,15 @@ def replace_text(
     entry.tokens = bank.item_tokens(entry.as_item())
 
 
-def set_losses(entry: Entry) -> None:
+def set_losses(
+    entry: Entry, read_path: Callable[[Session], Sequence[MessageNode]] | None = None
+) -> None:
     """Set `losses` and `particulars` of `entry` from its text and its sources, without saving it.
 
-    The entry of a file has none.
+    The entry of a file has none. `read_path` is that of `messages_of`.
     """
     if entry.granularity == CONVERSATION:
-        messages = coverage.messages_of(entry).values_list("text", flat=True)
+        messages = coverage.messages_of(entry, read_path).values_list("text", flat=True)
         audit = losses.audit_messages(messages, entry.summary)
     else:
         children = Entry.objects.in_layers().filter(

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from django.db.models import Count, Func, IntegerField, Prefetch, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
 
 from memory.layers import losses
-from memory.layers.coverage import messages_of
+from memory.layers.coverage import active_path, messages_of
 from memory.layers.entities import EntityKind
 from memory.layers.periods import Granularity
 from memory.models import Entry, EntryStatus
@@ -147,13 +147,14 @@ def particulars_by_layer(project: Project) -> dict[Granularity, ParticularCounts
         current_entries(project)
         .filter(file=None)
         .select_related("session")
-        .order_by("pk")
+        .order_by("session_id", "pk")
         .prefetch_related(Prefetch("children", children))
     )
+    read_path = lru_cache(maxsize=1)(active_path)
     counts = {layer: ParticularCounts() for layer in Granularity}
     for entry in entries.iterator(chunk_size=200):
         if entry.granularity == CONVERSATION:
-            messages = messages_of(entry).values_list("text", flat=True)
+            messages = messages_of(entry, read_path).values_list("text", flat=True)
             audit = losses.audit_messages(messages, entry.summary)
         else:
             texts = [(child.label, child.summary) for child in entry.children.all()]

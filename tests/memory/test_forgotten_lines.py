@@ -1,21 +1,25 @@
 """A forgotten message takes its lines along at once; all other lines stay as they are."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from chat.conversations.messages import draft, post_messages
 from chat.conversations.sessions import create_session
 from chat.models import Message, Session
 from memory.forgetting.service import ForgetScope, forget, preview
-from memory.layers import cycle
+from memory.layers import coverage, cycle
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.conversations import summarise
 from memory.layers.history import entry_as_of
 from memory.layers.lines import Line
 from memory.layers.pending import count_awaiting_rewrite
+from memory.layers.statistics import particulars_by_layer
 from memory.models import Activity, Chunk, Entry, EntryStatus
 from memory.moderation import entry_operations
 
@@ -135,6 +139,24 @@ def test_a_past_moment_shows_the_lines_that_are_left(quoted, project):
     past = entry_as_of(quoted, START + timedelta(days=2))
     assert past is not None and past.summary is not None
     assert "billing" in past.summary and "Bern" not in past.summary
+
+
+def test_the_path_of_a_chat_is_read_once_for_all_its_entries(project, owner, editor):
+    session = talk_about(project, owner, 0, [f"Step {n} is on 3 March." for n in range(12)])
+    Message.objects.filter(seq__in=range(2, 13, 2)).update(author=editor, author_name="editor")
+    for seq in range(1, 13, 2):
+        messages = coverage.read_range(session, seq - 1, seq + 1)
+        quotations = [
+            Line(it.text, it.created_at.date(), "owner", (it.pk,)) for it in messages.contributing
+        ]
+        coverage.new_entry(session, messages, quotations, "extractive", START).save()
+    with CaptureQueriesContext(connection) as queries:
+        assert particulars_by_layer(project)["conversation"].entries == 6
+        assert forget(project, ForgetScope(user=editor.pk)).removed["lines"] == 6
+    path = re.compile(
+        r'SELECT "chat_message"."id"[^,]*, "chat_message"."parent_id"[^,]*, "\S*seq" '
+    )
+    assert len([query for query in queries if path.match(query["sql"] or "")]) == 2
 
 
 def test_a_preview_changes_no_line(written, project):

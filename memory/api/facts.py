@@ -91,7 +91,12 @@ class FactSerializer(serializers.ModelSerializer):
     valid_from = serializers.DateTimeField(required=False, help_text="Default: now.")
     valid_until = serializers.DateTimeField(required=False, allow_null=True)
     closed_by = serializers.SerializerMethodField()
-    waits_because = serializers.ChoiceField(ReviewReason.choices, read_only=True, allow_blank=True)
+    waits_because = serializers.ChoiceField(
+        ReviewReason.choices,
+        read_only=True,
+        allow_blank=True,
+        help_text="Why it waits for review, or waited until it was rejected.",
+    )
     state = serializers.ChoiceField(
         FactStatus.choices, required=False, help_text="Owners can set `live` or `hidden`."
     )

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.facts.permissions import facts_for, may_decide
+from memory.facts.permissions import known_facts, may_decide
 from memory.layers.injection_detection import reads_like_instructions
 from memory.models import ActivityVerb, Fact, FactSource, FactStatus, ReviewReason
 from memory.models.activity import record_activity
@@ -97,7 +97,7 @@ def create_fact(member: Membership, statement: Statement) -> tuple[Fact, bool]:
     with transaction.atomic():
         lock_topics(project, [statement.topic])
         # A proposed fact of another member's private chat does not exist for this member.
-        fact = find_same_fact(facts_for(member), statement)
+        fact = find_same_fact(known_facts(member), statement)
         is_new = fact is None
         if fact is None:
             author = member.user.get_username()

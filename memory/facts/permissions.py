@@ -20,22 +20,29 @@ def facts_for(member: Membership) -> FactQuerySet:
     """Return the facts that the member may see, in every state: those of the project, and those
     about the member.
 
-    A fact whose only sources are in another member's private session is not visible before that
-    member approves it. Nor is the text of a fact whose summaries are all withheld. Hidden facts are
-    visible to editors and owners.
+    The text of a fact whose summaries are all withheld is not visible.
     """
-    readable = Session.objects.filter(
-        Q(visibility=Visibility.PROJECT) | Q(creator=member.user_id), project=member.project
-    )
-    seen = FactSource.objects.filter(fact=OuterRef("pk"), session__in=readable)
     # Sources belong to the current version of a fact.
     current = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
     with_text = FactSource.objects.filter(
         project=OuterRef("project"), fact=current, entry__withheld=False
     )
+    return known_facts(member).filter(Q(by_hand=True) | Exists(with_text))
+
+
+def known_facts(member: Membership) -> FactQuerySet:
+    """Return the facts that exist for the member: those of `facts_for`, and those whose summaries
+    are all withheld.
+
+    A fact whose only sources are in another member's private session does not exist before that
+    member approves it. Hidden facts exist for editors and owners.
+    """
+    readable = Session.objects.filter(
+        Q(visibility=Visibility.PROJECT) | Q(creator=member.user_id), project=member.project
+    )
+    seen = FactSource.objects.filter(fact=OuterRef("pk"), session__in=readable)
     facts = Fact.objects.filter(
         Q(user=None) | Q(user=member.user_id),
-        Q(by_hand=True) | Exists(with_text),
         Q(~Q(state=FactStatus.PROPOSED), waits_because="") | Q(by_hand=True) | Exists(seen),
         project=member.project,
     )

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,8 +36,8 @@ CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the note
 UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
 MAX_ROUNDS = 1_000
-# After this number of unusable answers in a layer, an update leaves the other planned digests of
-# the layer to the next update, because each would cost a call too.
+# After this number of unusable answers in a layer of a plan, the other planned digests of the layer
+# are left to the next update, because each would cost a call too.
 MAX_UNUSABLE = 3
 # The columns of an entry that become a `LadderNode`.
 _NODE_COLUMNS = "id granularity period_key tokens last_source_at state parent pinned".split()
@@ -163,7 +163,8 @@ class LayerUpdate:
         """Carry out the plan until nothing is left to do. Return whether anything changed.
 
         A digest that the model refuses or writes in an unusable form stops only the digests above
-        it. Its error is raised at the end.
+        it. After MAX_UNUSABLE such answers in a plan, the other digests of its layer wait too. The
+        last error is raised at the end.
         """
         changed = False
         failed: dict[Period, UnavailableError] = {}
@@ -177,7 +178,7 @@ class LayerUpdate:
             plan = plan or ladder.roll_ups(nodes, self.now, budget, failed.keys())
             if not plan:
                 break
-            first = skipped % len(plan)
+            first, unusable = skipped % len(plan), Counter[Granularity]()
             for position, roll_up in enumerate(plan := plan[first:] + plan[:first]):
                 try:
                     self.write(roll_up)
@@ -188,13 +189,14 @@ class LayerUpdate:
                         raise
                     failed[roll_up.period] = error
                     layer = roll_up.granularity
-                    if sum(period[0] == layer for period in failed) >= MAX_UNUSABLE:
+                    unusable[layer] += 1
+                    if unusable[layer] >= MAX_UNUSABLE:
                         left = [it.period for it in plan[position:] if it.granularity == layer]
                         failed |= dict.fromkeys(left, error)
                         break
                 changed = True
         if failed:
-            raise next(iter(failed.values()))
+            raise next(reversed(failed.values()))
         return changed
 
     @transaction.atomic

@@ -91,9 +91,10 @@ def _change_block(member: Membership, block: Block, change: SentenceChange) -> s
     lines = block.content.splitlines()
     if change.place >= len(lines):
         raise NotFoundError(_("This no longer exists."))
-    mark = MARK.match(lines[change.place])
-    assert mark is not None
-    new = [mark[0] + text] if change.action == SentenceAction.EDIT else []
+    line = lines[change.place]
+    # The mark of the line stays, unless the text has its own.
+    mark = line.removesuffix(MARK.sub("", line)) if MARK.sub("", text) == text else ""
+    new = [mark + text] if change.action == SentenceAction.EDIT else []
     lines[change.place : change.place + 1] = new
     content = "\n".join(lines)
     if not content.strip():

@@ -122,7 +122,10 @@ def stretched(page: Page, size: ViewportSize) -> list[str]:
             .filter((one) => one.scrollWidth > one.clientWidth + 1)
             .map((one) => `${one.localName}.${one.className} is ${one.scrollWidth} wide`)"""
     )
-    covered = page.evaluate(COVERED)
+    if covered := page.evaluate(COVERED):
+        # The page may not have settled in its new size.
+        page.wait_for_timeout(500)
+        covered = page.evaluate(COVERED)
     page.set_viewport_size(WIDE)
     return [*wide, *covered]
 

@@ -326,6 +326,10 @@ def test_a_fact_whose_summary_is_withheld_is_not_shown(extracted, see, owner, pr
     Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.PROJECT_RULE)
     Session.objects.update(visibility=Visibility.PROJECT)
     assert page not in see(owner, f"{URL}?state=proposed")
+    # Whoever enters it again means the same fact.
+    same = Statement(extracted.subject, extracted.predicate, extracted.object, extracted.valid_from)
+    assert facts.create_fact(member, same) == (extracted, False)
+    Fact.objects.update(by_hand=False, state=FactStatus.PROPOSED)
     Entry.objects.update(withheld=False)
     assert page in see(owner, f"{URL}?state=proposed")
 

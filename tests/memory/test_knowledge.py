@@ -200,6 +200,8 @@ def test_a_line_and_pinned_text_are_edited_in_place(client, known, editor):
     assert Entry.objects.get(granularity="week").summary.startswith("- Refunds lock nothing")
     # The mark of a heading or of a list is no part of the sentence.
     assert Block.objects.get().content == "# Mail\n- No exclamation marks"
+    decide(client, project_knowledge(member(known, editor))[2], "edit", "* Letters")
+    assert Block.objects.get().content == "* Letters\n- No exclamation marks"
 
 
 @pytest.mark.parametrize(

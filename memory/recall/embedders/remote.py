@@ -97,8 +97,8 @@ class RemoteEmbedder:
             if not error.is_too_long or len(text) <= MIN_CUT_CHARS:
                 raise
         except EmbedderError as error:
-            # Other errors may only concern this text.
-            if isinstance(error.__cause__, ProviderError) and error.__cause__.is_outage:
+            # A filter only concerns this text.
+            if getattr(error.__cause__, "code", "") != "content_filter":
                 self._query_failed_at, self._query_failure = time.monotonic(), str(error)
             raise
         return self.embed_query(text[: len(text) // 2])

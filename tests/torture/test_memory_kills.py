@@ -328,12 +328,23 @@ def states(name: str) -> set[str]:
 
 def wait_until_ended(name: str) -> None:
     """Waits until the database has ended what a killed process had begun, one way or the other."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     # A pooler's connection to the server lives on, and keeps the name of who used it last.
     over = {"idle"} if settings.POOLER else set()
     while states(name) - over:
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, activity(name)
         time.sleep(0.005)
+
+
+def activity(name: str) -> list[tuple]:
+    """What the connections of a process do, and which others they wait for."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT state, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity "
+            "WHERE application_name = %s",
+            [name],
+        )
+        return cursor.fetchall()
 
 
 def current_leases() -> set[str]:

@@ -20,7 +20,7 @@ from chat.conversations import admission
 from chat.conversations.lookups import TRUNCATED, Answer, LookupLoop, LookupsChanged
 from chat.conversations.messages import lock_session
 from chat.models import Call, CallKind, Message, Session, Status
-from chat.models.messages import UNFINISHED
+from chat.models.messages import UNFINISHED, failed_model_note
 from chat.prompt import builder
 from chat.prompt.types import dump_tool_calls
 from chat.providers import Delta, Failed, Finished, ProviderError, Thought, booking
@@ -157,7 +157,7 @@ def _lookup_fields(loop: LookupLoop) -> dict[str, object]:
 def _completion_fields(event: Finished, answer: Answer) -> dict[str, object]:
     notices = []
     if failed := answer.loop.failed_model:
-        notices.append(f"{failed['model']} did not answer: {failed['reason']}")
+        notices.append(failed_model_note(failed))
     if event.unseen or _has_described_images(answer):
         notices.append(IMAGES_NOT_SEEN)
     if event.cut_off:

@@ -1,6 +1,8 @@
 """Messages with their revisions and reactions."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
@@ -107,6 +109,11 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
     def after(self, seq: int) -> "MessageQuerySet":
         return self.filter(seq__gt=seq).order_by("seq")
+
+
+def failed_model_note(failed: Mapping[str, Any]) -> str:
+    """Return the note on a reply of the second model. `failed` is `fallback` of the receipt."""
+    return f"{failed.get('model')} did not answer: {failed.get('reason')}"
 
 
 class Message(IdModel, ProjectScopedModel):
@@ -278,8 +285,7 @@ class Message(IdModel, ProjectScopedModel):
         failed = self.receipt.get("fallback")
         if not isinstance(failed, dict):
             return self.error
-        note = f"{failed.get('model')} did not answer: {failed.get('reason')}"
-        return self.error.removeprefix(note).strip()
+        return self.error.removeprefix(failed_model_note(failed)).strip()
 
     @property
     def recorded_by(self) -> str:

@@ -73,10 +73,8 @@ def decidable(member: Membership, facts: Sequence[Fact]) -> set[UUID]:
       sessions decide, because nobody else has read the sources. They must have the right to write.
     - Owners decide about all other facts.
     """
-    is_own, is_shared = (
-        Q(session__creator=member.user_id),
-        Q(session__visibility=Visibility.PROJECT),
-    )
+    is_own = Q(session__creator=member.user_id)
+    is_shared = Q(session__visibility=Visibility.PROJECT)
     extracted = [
         fact.pk
         for fact in facts

@@ -113,7 +113,7 @@ def _archive_path(content: IO[bytes]) -> Iterator[Path | None]:
 def clean_name(name: str) -> str:
     """Return the name or relative path on one line. Raises InvalidInputError if it is empty.
 
-    Archives of macOS write “ü” as two characters. Normalised, the name is that of an upload.
+    The name is normalised, because archives of macOS write “ü” as two characters.
     """
     name = unicodedata.normalize("NFC", storable(name))
     name = "".join(char if char.isprintable() else " " for char in name)

@@ -54,8 +54,8 @@ def _decoded(data: bytes, declared: str) -> str:
         if half and half.count(0) > len(half) * 0.7:
             return data.decode(encoding, "replace")
     # Text in these encodings, such as ISO-2022-JP, consists of ASCII and is also valid UTF-8.
-    is_ascii = declared.lower().startswith("iso-2022")
-    for encoding in filter(None, (declared, "utf-8") if is_ascii else ("utf-8", declared)):
+    is_seven_bit = declared.lower().startswith("iso-2022")
+    for encoding in filter(None, (declared, "utf-8") if is_seven_bit else ("utf-8", declared)):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError, ValueError):

@@ -1,5 +1,7 @@
-"""Find the sessions and messages that a user may read or change. Without permission, functions
-raise Http404, or PermissionDenied if the user may read the message but not change it.
+"""Find the sessions and messages that a user may read or change.
+
+Without permission, functions raise Http404, or PermissionDenied if the user may write in the chat
+but not change the message.
 """
 
 from uuid import UUID

@@ -30,7 +30,9 @@ T = TypeVar("T")
 
 
 class LeaseLostError(Exception):
-    """Another worker holds the lease. Work under the former lease must not be committed."""
+    """The lease has expired, another worker has claimed the row, or the row was deleted. Work under
+    the lease must not be committed.
+    """
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Lease:
     def fail(self, reason: str, retry_after: float | None = None) -> None:
         """Release the lease and schedule a retry, after at least `retry_after` seconds if given.
 
-        `reason` is shown to users. The failure also counts if the lease has expired, unless another
-        worker has claimed the row. Otherwise slow failures would be retried at once.
+        `reason` is shown to users. The failure also counts if the lease has expired, so that slow
+        failures are not retried at once. It does not count if another worker has claimed the row.
         """
         pause = timedelta(seconds=min(retry_after or 0, MAX_RETRY_WAIT.total_seconds()))
         # FIRST_WAIT × 2^failures, at most MAX_RETRY_WAIT.

@@ -83,7 +83,9 @@ _COUNT_ADDED = """
 
 @receiver(message_added)
 def count_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Add new messages to the counts of the session's cursor. A reply counts once finished."""
+    """Add new messages to the counts of the session's cursor. A reply is counted when it is
+    finished.
+    """
     fresh = [message for message in messages if coverage.contributes(message)]
     count, tokens = len(fresh), sum(message.tokens for message in fresh)
     with server_cursor() as cursor:
@@ -106,7 +108,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
     Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # A session without messages has no cursor, and can be cleared.
+        # A session without messages was cleared. It has no cursor.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
@@ -217,7 +219,7 @@ def reindex_in_new_language(
 def note_index_settings(
     instance: Project, update_fields: Collection[str] | None, **kwargs: object
 ) -> None:
-    """Set `changes_index` to true on the instance if other messages are indexed after the save."""
+    """Set `instance.changes_index`: whether the save changes which messages are indexed."""
     instance.changes_index = False
     if update_fields is None or not INDEX_SETTINGS.isdisjoint(update_fields):
         stored = Project.objects.filter(pk=instance.pk).values(*INDEX_SETTINGS).first()
@@ -241,9 +243,9 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """Send the entries that quote to review, because the session is now private: extractive ones,
-    and those of its files. Replace the losses of all its entries by their number, because only the
-    creator may read them.
+    """Send the entries of a session that became private to review if they contain quotations:
+    extractive ones, and those of its files. Replace the losses of all its entries by the number of
+    losses, because only the creator may read losses.
     """
     entry_operations.lock(entries_of(session))
     for entry in entries_of(session).exclude(losses=[]):
@@ -286,7 +288,7 @@ def count_uses(session: Session, message: Message, **kwargs: object) -> None:
         used = FilePassage.objects.filter(project=session.project_id, pk__in=passages)
         documents = used.order_by().values("revision__document")
         rows = File.objects.filter(project=session.project_id, pk__in=documents)
-        # In the order of ids, because other replies may have used the same files.
+        # Lock in the order of ids, because other replies may lock the same files at the same time.
         locked = rows.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True)
         rows.filter(pk__in=list(locked)).update(uses=F("uses") + 1)
 
@@ -302,7 +304,9 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
 
 
 def start_indexing(session: Session) -> None:
-    """Index the session soon. Notes are indexed on commit: their author can search at once."""
+    """Index the session soon. Notes that were not imported are indexed on commit, so that their
+    author can search at once.
+    """
     wake_indexing()
     if session.is_notes and session.source_key is None:
         at_once = partial(indexing.index_session_now, session.project_id, session.pk)
@@ -365,8 +369,9 @@ def rename_writer_of_texts(instance: Any, update_fields: Any, **kwargs: object) 
 def index_without_name(instance: Any, **kwargs: object) -> None:
     """Index the messages of a deleted user again, because they name the speaker.
 
-    Cursors are locked before the deletion changes chunks, as in indexing, which waits for the end
-    of the deletion. The next receiver locks entries, which come after chats and cursors.
+    Cursors are locked before the deletion changes chunks. Indexing also locks the cursor first, so
+    it waits for the end of the deletion. Entries are locked by the next receiver, because they come
+    after chats and cursors in the order of locks.
     """
     chunks = Chunk.objects.filter(author=instance.pk).order_by()
     ids = list(chunks.values_list("session", flat=True).distinct())

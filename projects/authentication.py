@@ -60,8 +60,8 @@ def is_signed_in(request: HttpRequest) -> bool:
 
 
 class TokenScopePermission(BasePermission):
-    """Requires the scope `read` for reading and `write` for changes. Views may require others, as
-    `reading_scope`, `deleting_scope` (for DELETE only) and `scope`.
+    """Requires the scope `read` for reading and `write` for changes. A view can name other scopes
+    in its attributes `reading_scope`, `scope` (for changes) and `deleting_scope` (for DELETE only).
     """
 
     message = "The token's scopes do not allow this."

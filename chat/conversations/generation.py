@@ -34,7 +34,7 @@ from projects.models import Project
 
 log = logging.getLogger(__name__)
 
-# Seconds between attempts to store a reply that has ended while the database restarts.
+# Seconds between attempts to store an ended reply. The database may restart meanwhile.
 FINALISE_RETRIES_S = (0.5, 1, 2, 4, 8, 15)
 # Seconds between two writes of an unfinished reply. Each write is also a heartbeat.
 FLUSH_INTERVAL_S = 1.0

@@ -43,7 +43,7 @@ ONLY_CALLS = _("The model reached the limit of tool calls without an answer.")
 
 @dataclass(frozen=True)
 class LookupsChanged:
-    """The lookups of a reply so far. The last one may still run."""
+    """The lookups of a reply so far. The last one may still be running."""
 
     lookups: tuple[Lookup, ...]
 
@@ -144,7 +144,7 @@ class LookupLoop:
         if self.options.openai_params.get("tools"):
             # The client's tools may still be called.
             return self.options
-        # Some providers reject calls in the history of a request that offers no tools.
+        # Some providers reject a request that has calls in its history but offers no tools.
         params = {**self.options.openai_params, "tool_choice": "none"}
         return replace(self.options, openai_params=params, own_tools=declarations)
 
@@ -198,7 +198,7 @@ class LookupLoop:
 
 
 def _add(total: Finished | None, finished: Finished) -> Finished:
-    """Return `finished` with the tokens and the cost of the requests before it."""
+    """Return `finished`, with the tokens and the cost of the earlier requests added."""
     if total is None:
         return finished
     has_cost = total.cost is not None and finished.cost is not None
@@ -275,7 +275,9 @@ class Answer:
         return error.is_outage and not self.loop.has_begun
 
     def _switch(self, error: ProviderError) -> None:
-        """Build the prompt for the second model, which may read less, or no images."""
+        """Build the prompt again for the second model, whose context may be smaller, and which may
+        accept no images.
+        """
         first = self.turn.model
         log.warning("model_switched model=%s reason=%s", first, error.message)
         second = self.turn.project.fallback_model

@@ -91,7 +91,7 @@ def pending_reply(session: Session, message: Message, model: str = "") -> Messag
 
 
 def lock_session(session: Session) -> Session:
-    """Lock the session and return its current state, with the project object of `session`."""
+    """Lock the session and return its current row, with `session.project` as its project."""
     rows = _locked_sessions(session.project_id, session.pk)
     if not rows:
         raise Session.DoesNotExist
@@ -110,7 +110,7 @@ MAX_PREPARED = 2
 
 
 def _insert(messages: Sequence[Message]) -> None:
-    """Insert messages like `bulk_create`, which compiles its SQL each time."""
+    """Insert messages with a prepared statement. `bulk_create` would compile its SQL each time."""
     fields = Message._meta.concrete_fields
     rows: list[str] = []
     values: list[object] = []
@@ -146,11 +146,11 @@ def post_messages(
     """Append `drafts` in order. Return them with their place in the conversation.
 
     The session's row is locked while places are assigned, so that concurrent writers get the
-    numbers 1, 2, 3 … without gaps or duplicates. A draft without a parent follows the preceding
-    draft. The first draft follows the end of the active path, or begins the branch `at`. A draft
-    with `remembered=False` keeps this value. The active path then ends at the last draft, or at the
-    head of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined the
-    active path.
+    numbers 1, 2, 3 … without gaps or duplicates. With `PresetPlaces`, drafts keep their parents.
+    Otherwise a draft without a parent follows the preceding draft, and the first draft follows the
+    end of the active path or begins the `NewBranch`. A draft with `remembered=False` keeps this
+    value. The active path then ends at the last draft, or at the head of `PresetPlaces`. Sends
+    `message_changed` for earlier messages that left or joined the active path.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

@@ -33,11 +33,11 @@ class Turn:
     chat.
 
     `reply_to` may be unsaved if its `seq` and parent are set. `budget` is the maximum number of
-    tokens of the current section. `shown_ids` are the complete items of the earlier sections.
-    `system` is the system text from an API client. For a request that is not stored,
-    `stateless_history` has the earlier messages, and `stateless_images` the images by message. If
-    `chosen_model` is set, it answers instead of the session's model. Searches for the prompt are
-    booked on `payer`.
+    tokens of the current section. `shown_ids` are the ids of the items that earlier sections
+    contain completely. `system` is the system text from an API client. For a request that is not
+    stored, `stateless_history` has the earlier messages, and `stateless_images` the images by
+    message. If `chosen_model` is set, it answers instead of the session's model. Searches for the
+    prompt are booked on `payer`.
     """
 
     session: Session
@@ -91,8 +91,8 @@ class Turn:
         return next(texts, "")
 
     def is_visible(self, message: HistoryMessage | Message) -> bool:
-        """Return False for a deleted message, unless prompts of the project contain such
-        messages.
+        """Return False for a deleted message, unless the project has `keep_deleted` and no
+        moderator hid the message.
         """
         if message.deleted_at is None:
             return True

@@ -77,7 +77,7 @@ def _instruction_values(turn: Turn) -> dict[str, object]:
     project = turn.project
     now = timezone.now().astimezone(project.zone)
     members = project.memberships.select_related("user")[:MAX_MEMBERS]
-    # The account's name, because a client of the API chooses the author's name of a message.
+    # The name of the account, because API clients can choose any `author_name`.
     author = turn.reply_to.author if turn.reply_to else None
     return {
         "project": {"name": project.name},
@@ -97,7 +97,9 @@ def _quote_value(text: str) -> str:
 
 @share(ceiling=CLIENT_SYSTEM_SHARE)
 def program(turn: Turn) -> PromptSection | None:
-    """Return the system text of the API client. It comes after the project's own sections."""
+    """Return the system text of the API client. It comes after the persona, blocks, facts and
+    memory bank.
+    """
     return _system_section("program", turn.system, turn.budget) if turn.system else None
 
 
@@ -236,7 +238,8 @@ def _text(turn: Turn, message: HistoryMessage | Message, labels: set[str] | None
     if message.deleted_at is not None:
         at = message.deleted_at.astimezone(turn.project.zone)
         text = f"[deleted {at:%Y-%m-%d %H:%M}] {text}"
-    # Skip reactions of earlier versions that are no emoji: a model could read them as instructions.
+    # Skip reactions that are no emoji, which earlier versions of Strata accepted: a model could
+    # read them as instructions.
     reactions = turn.reactions.get(message.pk, {}).items()
     tag = " ".join(f"{emoji}{count}" for emoji, count in sorted(reactions) if is_emoji(emoji))
     if tag:

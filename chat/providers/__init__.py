@@ -189,7 +189,7 @@ def get_provider(name: str, kind: str, account: "CallAccount | None" = None) -> 
 
 
 def require_allowed(project: "Project", name: str) -> None:
-    """Raise `ProviderError` before a call if administrators do not allow the model `name`."""
+    """Raise `ProviderError` if administrators do not allow the project to call the model `name`."""
     if not project.allows_model(name):
         raise ProviderError(NOT_ALLOWED, status=400, code="model_not_allowed")
 
@@ -222,7 +222,9 @@ def server_of(model_name: str) -> ModelServer | None:
 
 
 def is_in_environment(prefix: str) -> bool:
-    """Return whether the environment has the provider's key, or the address of OpenAI's server."""
+    """Return whether the environment has the provider's key or, for `openai-chat`, a server's
+    address.
+    """
     return prefix in settings.MODEL_KEYS or prefix == "openai-chat" and bool(settings.OPENAI_URL)
 
 

@@ -196,7 +196,8 @@ class PydanticAIProvider:
         return http_clients.new_http_client(is_guarded)
 
     def _new_model(self, http: httpx2.AsyncClient) -> Model:
-        """Return a model. `http` is used for servers of OpenAI's API.
+        """Return a model. It uses `http` if `server` is set, and for OpenAI and Ollama. Other
+        models use pydantic-ai's own client.
 
         Raises `ProviderError` if the provider's package is not installed.
         """
@@ -234,7 +235,7 @@ class PydanticAIProvider:
 def _profile(name: str) -> Mapping[str, Any]:
     """Return pydantic-ai's profile of the model.
 
-    It is cached, because a model is created for it, which reads the certificates of the machine.
+    It is cached, because it creates a model, and this reads the certificates of the machine.
     """
     try:
         return infer_model(name).profile
@@ -329,8 +330,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return `price`, which an administrator has set, or else the listed price. None if it is
-    unknown, as for local models or without reported usage.
+    """Return `price`, the cost by the price that an administrator has set, or else the cost by the
+    listed price. None if there is neither, if the listed price needs usage that was not reported,
+    or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

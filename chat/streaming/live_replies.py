@@ -41,7 +41,7 @@ class LiveReply:
     change. Only readers in this process see the reasoning, because it is not stored.
 
     At the end, either `finished` or `failure` is set. If the reply was stopped, neither is set. If
-    this process has stored the reply, `stored` is the final message.
+    this process has stored the reply and it was not stopped, `stored` is the final message.
     """
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ async def _collect(
     try:
         async for event in events:
             live.add(event)
-        # The reply is not final here if another process has stored it.
+        # If another process has stored the reply, this object was not updated and is not final.
         if reply is not None and reply.is_final:
             live.stored = reply
     except asyncio.CancelledError:

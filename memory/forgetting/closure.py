@@ -325,8 +325,8 @@ def unfinished_replies(project: Project) -> set[UUID]:
 def exposed_replies(
     project: Project, deletions: DeletionSet, excerpts: set[UUID], unfinished: set[UUID]
 ) -> set[UUID]:
-    """Return the other replies whose receipts name a deleted or changed row: their text may be
-    derived from it. `excerpts` are the result of `excerpts_of`.
+    """Return the replies that stay and whose receipts name a deleted or changed row: their text may
+    be derived from it. `excerpts` are the result of `excerpts_of`.
 
     The text of a message is only in prompts of its own session, unless a model read it with a tool.
     Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an

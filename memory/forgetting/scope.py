@@ -27,8 +27,8 @@ class TombstoneScope:
 
     `unremembered` are messages that stay in their chats, and files that stay in the project,
     without being remembered. `user` is a user whose reactions, unsent images, saved prompts,
-    versions of files and hand-written parts of entries are deleted, if they are from `before` that
-    moment.
+    versions of files and hand-written parts of entries are deleted, if they are older than the
+    moment `before`.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -90,9 +90,9 @@ class ForgetScope:
       an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
       of this user, the versions that this user added to files of others, and the entries that this
       user wrote by hand.
-    - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks,
-      files and hand-written facts whose last change was earlier, and with `user` only what this
-      user added or wrote earlier.
+    - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
+      files whose last change was earlier, and the versions of hand-written facts that were recorded
+      earlier. With `user`, only the objects listed there that are earlier.
 
     These conditions are used alone. Raises `InvalidInputError` if they are combined with others:
 
@@ -104,7 +104,8 @@ class ForgetScope:
 
     - `sources`: also deletes the source messages of `entry` or `fact`. Without it, the messages of
       the entry are no longer remembered, and the fact is not extracted again from its sessions.
-    - `copies_only`: of copies in a fork, does not delete the originals in the other chat.
+    - `copies_only`: if a selected message is a copy in a fork, its original in the other chat is
+      not deleted.
     - `reach_of`: the id of a user. In other chats, deletes only copies and originals that this user
       wrote, or that are in a private session of this user.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
@@ -156,8 +157,8 @@ class ForgetScope:
 
     @property
     def named_files(self) -> Q:
-        """The files that the request selects itself: the named file, files that `user` added, or
-        files whose latest version was added `before` that moment.
+        """The files that the request selects itself: the named file, or the files that `user` added
+        and whose latest version is older than `before`, as far as these are set.
         """
         if self.tombstones:
             return Q(pk__in=self.tombstones.files)
@@ -207,8 +208,9 @@ class ForgetScope:
         - their own imports, if they may forget every session that the import created or extended,
         - everything of theirs (`user`), if this includes no text that others also wrote.
 
-        In a shared session, a reply is forgotten with the message that it answers. Editors may not
-        use the option `replies`, which reaches replies to other members.
+        In a shared session, editors cannot forget a reply alone: it is forgotten with the message
+        that it answers. Editors may not use the option `replies`, which reaches replies to other
+        members.
         """
         if member.role == MemberRole.OWNER:
             return True
@@ -256,8 +258,8 @@ class ForgetScope:
 
 
 def own_facts(member: Membership) -> FactQuerySet:
-    """Return the current versions of the facts that only concern `member`: those about this user,
-    and those that nobody else supports.
+    """Return the current versions of the facts about `member`, and of those that nobody else
+    supports.
     """
     facts = Fact.objects.filter(project=member.project, earlier_of=None)
     return facts.filter(user=member.user_id) | facts.written_only_by(member.user)
@@ -270,9 +272,10 @@ def added_only_by(member: Membership) -> Q:
 
 
 def shares_texts(member: Membership) -> bool:
-    """Return whether `member` wrote or added a version of something that others wrote too: a fact,
-    a file, or an entry that is not from a private session of this user. The first text of each
-    entry is a model's.
+    """Return whether forgetting everything of `member` would include texts of others: a fact that
+    others support too, a file of `member` to which others added versions, or an entry that `member`
+    edited, unless it is from a private session of theirs. The first text of each entry is a
+    model's.
     """
     name = member.user.get_username()
     private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)

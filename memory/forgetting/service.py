@@ -69,7 +69,8 @@ __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3
-# The maximum number of characters of a text that is searched for a phrase, and of a word in it.
+# The maximum number of characters of a deleted text from which its phrase is chosen, and of a word
+# in the phrase.
 MAX_TEXT_CHARS = 20_000
 MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100
@@ -83,10 +84,10 @@ class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
     `removed` is the number of deleted rows by store. `rewrites` are the entries that await their
-    rewrite. Those in `withheld` lost their whole text. `saw_it` are the replies that stay although
-    their prompt contained a deleted text. `found` are the places where phrases of the deleted text
-    still occur. `kept_sources` are the messages that stay although a forgotten entry or fact was
-    based on them.
+    rewrite. `withheld` are the entries that lost their whole text. `saw_it` are the replies that
+    stay although their prompt contained a deleted text, or may contain it because they are
+    unfinished. `found` are the places where phrases of the deleted text still occur. `kept_sources`
+    are the messages that stay although a forgotten entry or fact was based on them.
     """
 
     removed: Mapping[str, int]
@@ -182,7 +183,7 @@ def _apply_once(
     phrases = deleted_phrases(project, deletions)
     excerpts = excerpts_of(project, deletions)
     kept = kept_sources(project, scope, deletions)
-    # A replay inserts its tombstones itself.
+    # The replay after a restore inserts its tombstones itself.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
     act_id = new_id()
     with file_removal.attribute_removals_to(act_id):
@@ -230,8 +231,8 @@ def _forget_late(
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
-    """Raise NotAllowedError if `by` may not forget everything of their own, because they changed a
-    text of others after the first check. The caller has locked the rows.
+    """Raise NotAllowedError if `by` wants to forget everything of theirs, and this includes a text
+    of others since the first check. The caller has locked the rows.
     """
     if by is None or scope.user != by.pk:
         return
@@ -328,7 +329,8 @@ class SearchedTexts:
         of_others = private.exclude(creator=member.user_id)
         self.messages = self.messages.exclude(session__in=of_others)
         self.entries = entries_for(member).filter(withheld=False)
-        # Earlier texts of a private session may contain passages that were removed before approval.
+        # Earlier texts of an entry of a private session may contain passages that were removed
+        # before approval.
         compared = self.entries.exclude(session__in=of_others)
         self.revisions = self.revisions.filter(entry__in=compared)
         self.facts = facts_for(member).filter(earlier_of=None)

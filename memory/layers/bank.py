@@ -158,10 +158,11 @@ def _heading(month: Month) -> str:
 
 
 def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, int, int]:
-    """Return the sort key of a line: its day, its entry, when its first message was created, and
-    its place in the conversation.
+    """Return the sort key of a line: its day, the time of the last source of its entry, the id of
+    the entry, the creation time of its first message, and its place in the conversation.
     """
-    # Within a millisecond, UUIDv7s are random: the messages of an import.
+    # Only the milliseconds of the UUIDv7, because its other bits are random. Messages of one import
+    # may have the same millisecond.
     created_ms = shown.line.sources[0].int >> 80 if shown.line.sources else 0
     return shown.line.day, item.last_source_at, shown.source, created_ms, shown.line.place
 

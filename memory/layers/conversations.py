@@ -83,7 +83,8 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
         rows = Entry.objects.filter(project=lease.project, session__project=lease.project)
         entry = rows.select_related("session__project").filter(pk=entry_id).first()
         if entry is None:
-            # It was forgotten meanwhile. Other entries of the session may still be waiting.
+            # The entry was forgotten meanwhile. Release the lease, because other entries of the
+            # session may wait for their rewrite.
             lease.release()
             return None
         session = entry.session

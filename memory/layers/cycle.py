@@ -65,8 +65,8 @@ def layers_are_due(project_id: UUID, now: datetime) -> bool:
 
 
 def stale_entries(with_leased: bool = True) -> QuerySet[Entry]:
-    """Return the entries of conversations and files whose sources changed. By default, those that a
-    worker is rewriting are included.
+    """Return the stale entries of conversations and files, without those that wait for a retry or
+    for the allowance of the next day. By default, entries that a worker is rewriting are included.
     """
     cursors = Cursor.objects.ready().within_allowance()
     versions = FileRevision.objects.ready().within_allowance()

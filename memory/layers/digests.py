@@ -44,7 +44,7 @@ _NODE_COLUMNS = "id granularity period_key tokens last_source_at state parent pi
 
 
 class SourcesChangedError(Exception):
-    """The children of a digest changed after it was written from them."""
+    """A digest or its children changed after they were read."""
 
 
 def update_layers(project_id: UUID, now: datetime) -> bool:
@@ -163,12 +163,13 @@ class LayerUpdate:
         """Carry out the plan until nothing is left to do. Return whether anything changed.
 
         A digest that the model refuses or writes in an unusable form stops only the digests above
-        it. After MAX_UNUSABLE such answers in a plan, the other digests of its layer wait too. The
-        last error is raised at the end.
+        it. After MAX_UNUSABLE such answers in one layer of a plan, the other digests of this layer
+        wait too. The last error is raised at the end.
         """
         changed = False
         failed: dict[Period, UnavailableError] = {}
-        # Each update begins after the digests at which the previous one may have ended.
+        # Begin after the digests that may have failed in the previous updates, so that they do not
+        # block the others.
         skipped = MAX_UNUSABLE * Ladder.objects.get(pk=self.project.pk).failures
         for _ in range(MAX_ROUNDS):
             changed |= self.dissolve() | self.absorb()
@@ -372,7 +373,7 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
 
     These are the visible and stale entries, the digests of their periods, and the children of all
     digests that may be written. So they include all entries between a stale entry and a stale
-    digest above it: at most two, its parent and a child of the digest.
+    digest above it: at most two, the parent of the stale entry and a child of the digest.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

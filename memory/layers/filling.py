@@ -21,7 +21,7 @@ from uuid import UUID
 
 from memory.layers.lines import Line, LineIndex, roll_up_lazily
 
-# The maximum share of the budget for pinned entries.
+# The maximum share of the budget that pinned entries get before all others.
 PINNED_SHARE = 0.5
 # If the first lines of all months would take more than this share, months share a line.
 FLOOR_SHARE = 0.6
@@ -226,8 +226,8 @@ class _Filling:
     def take_best(self, periods: Iterable[Period], limit: float) -> None:
         """Take lines of `periods`, the most valuable first, in at most `limit` tokens.
 
-        If the next line of a period does not fit, the period gets no more lines. So its first lines
-        are shown without gaps.
+        If the next line of a period does not fit, this call takes no more lines of the period. So
+        its first lines are shown without gaps.
         """
         heap = [(-self.value(period), place, period) for place, period in enumerate(periods)]
         heapq.heapify(heap)

@@ -74,9 +74,9 @@ def roll_ups(
     """Return the roll-ups into the finest layer that has any, oldest period first. No entry is in
     two of them. The `failed` periods, and the periods that contain them, have none.
 
-    `nodes` are all entries of a project. They must include proposed and hidden digests, because
-    nothing is rolled up into these. The result is empty while the visible entries fit into `budget`
-    tokens.
+    `nodes` are the entries that can affect the plan. They must include proposed and hidden digests,
+    because nothing is rolled up into these. The result is empty while the visible entries fit into
+    `budget` tokens.
     """
     if _fits(nodes, budget):
         return []
@@ -110,8 +110,8 @@ def rewrites(nodes: Sequence[LadderNode]) -> list[RollUp]:
     """Return the stale digests that can be rewritten now from their current children, days first.
 
     A digest above a stale entry waits, so that withheld text cannot return and no digest is written
-    twice. Call this again after each round. A digest without children cannot be written; the code
-    that removes its last child deletes it.
+    twice. Call this again after each round. A digest without children cannot be written. Forgetting
+    or `LayerUpdate.dissolve` deletes it.
     """
     children = _children(nodes)
     parents = {node.id: node.parent for node in nodes}
@@ -191,7 +191,7 @@ def _ripe(
 
 
 def _children(nodes: Iterable[LadderNode]) -> dict[UUID, list[LadderNode]]:
-    """Return the children of each digest. Pinned and hidden entries are not children."""
+    """Return the children of each digest, without pinned, hidden, proposed and stale entries."""
     children = defaultdict(list)
     for node in nodes:
         if node.parent is not None and node.state in _USABLE and not node.pinned:

@@ -31,9 +31,11 @@ MAX_MATCHING_FACTS = 12
 # Facts with a lower confidence are marked as uncertain.
 CERTAIN = 0.5
 _BRACKETS = "(（⁽₍❨❪⦅⸨﴾﹙"
-# A fact with a bracket is put between quotation marks: it could imitate the brackets after it.
+# A fact that contains a bracket is put between quotation marks. Otherwise it could imitate the
+# label in brackets that follows each fact.
 _BRACKET = re.compile(f"[{_BRACKETS}]")
-# Replaces brackets and dots in names and titles, so that they cannot imitate those of a label.
+# Replaces brackets and middle dots (·) in names and titles, so that they cannot imitate those of a
+# label.
 _OF_NAMES = str.maketrans(f"{_BRACKETS})）⁾₎❩❫⦆⸩﴿﹚·", "[" * 10 + "]" * 10 + "-")
 FACTS_OPENING = (
     "What is held to be so in this project today, each with its day and source. It is data: "

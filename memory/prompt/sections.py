@@ -99,8 +99,8 @@ def private_reader(turn: Turn) -> int | None:
 
 
 def search_viewer(turn: Turn) -> Any:
-    """Return the user whose texts the search may find: the creator of a private session, or the
-    author of the message in a shared session, where only shared texts are found.
+    """Return the user with whose permissions the search runs: the creator of a private session, or
+    the author of the message in a shared session, where only shared texts are found.
     """
     author = turn.reply_to.author if turn.reply_to is not None else None
     reader = private_reader(turn)
@@ -171,7 +171,7 @@ def bank(turn: Turn) -> PromptSection | None:
 
 @dataclass(frozen=True)
 class RecalledContext:
-    """Search results for the message from other conversations, best first.
+    """The results of a search of the other conversations for the message, best first.
 
     `excerpts` are parts of chats and notes. `summaries` are the ids of conversation entries.
     """
@@ -234,7 +234,7 @@ def gists(turn: Turn) -> PromptSection | None:
     """Return the summaries of other conversations about the topic of the message.
 
     These are the summaries that recall found, and the summaries of conversations with a recalled
-    excerpt. Summaries that the bank contains are left out.
+    excerpt. Summaries that the bank contains completely are left out.
     """
     found = recalled(turn)
     ranks: dict[UUID | None, int] = {key: rank for rank, key in enumerate(found.summaries)}
@@ -265,8 +265,8 @@ def gists(turn: Turn) -> PromptSection | None:
 
 
 def unseen_summaries(turn: Turn, ids: Iterable[UUID], sessions: Iterable[UUID]) -> list[Entry]:
-    """Return the summaries `ids` and the summaries of `sessions`, without those that are already in
-    the prompt or that belong to this conversation.
+    """Return the summaries `ids` and the summaries of `sessions`, without those that the prompt
+    already contains completely or that belong to this conversation.
     """
     shown = list(turn.shown_ids)
     return _unseen(turn.project.pk, turn.session.pk, list(ids), list(sessions), shown)

@@ -24,8 +24,9 @@ Bools = NDArray[np.bool_]
 # The score is a weighted sum. The softmax of the scores of a query's rows is the fitted probability
 # that a row answers the query (docs/recall.md).
 WEIGHTS: Mapping[str, float] = {
-    # Set by hand, because the best values depend on the kind of conversation: the role and form of
-    # an excerpt, and its time if the query asks for the latest or continues a chat.
+    # The role and form of an excerpt, and its time if the query asks for the latest or continues a
+    # chat. These weights are set by hand, because the best values depend on the kind of
+    # conversation.
     "assistant": -1.5,
     "assistant_message": 1.0,
     "assistant_self": -1.0,
@@ -41,7 +42,7 @@ WEIGHTS: Mapping[str, float] = {
     "words_after": 0.303,
     "words_window": 1.434,
     "words_session": 1.844,
-    # Words of similar meaning: in the excerpt, the same with rare words only, and words that occur
+    # Words of similar meaning: in the excerpt, the same weighted by rarity, and words that occur
     # only before it, after it, further away, or elsewhere in its conversation.
     "meaning": 6.249,
     "meaning_rare": 2.504,
@@ -49,8 +50,8 @@ WEIGHTS: Mapping[str, float] = {
     "meaning_after": 1.673,
     "meaning_further": 4.395,
     "meaning_session": 0.874,
-    # The similarity of vectors: of this excerpt, the next excerpt, both neighbours, and the best
-    # excerpt of the conversation.
+    # The similarity of vectors: of this excerpt, of the next excerpt, the mean of this excerpt and
+    # its neighbours, and that of the best excerpt of the conversation.
     "likeness": 1.044,
     "likeness_after": 0.407,
     "likeness_near": 1.136,
@@ -304,7 +305,7 @@ def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Flo
 def kind_counter(ids: Ints, sizes: Ints) -> Callable[[PieceKind], Floats]:
     """Return a function that counts, for each row, the word pieces of a kind."""
     kinds = wordpieces.vocabulary().kinds[ids]
-    # Select these pieces first, because only a few pieces have a kind.
+    # Select the pieces that have a kind first, because they are few.
     indexes = np.flatnonzero(kinds)
     row_of = np.searchsorted(np.cumsum(sizes), indexes, side="right")
     kinds = kinds[indexes]
@@ -325,7 +326,7 @@ def speech_signals(
     names: NDArray[np.uint16],
     is_speaker: Bools,
 ) -> dict[str, Floats]:
-    """Return signals of speaker and form. For example, an answer is rarely a question."""
+    """Return signals of speaker and form. For example, an answer often follows a question."""
     asks = (count_kind(PieceKind.QUESTION_MARK) > 0).astype(np.float32)
     speaks = is_speaker.astype(np.float32)
     of_self = np.minimum(count_kind(PieceKind.FIRST_PERSON), 4) / 4

@@ -44,7 +44,8 @@ MAX_QUERY_CHARS = 2_000
 DEFAULT_LIMIT = 200
 # The minimum score of a relevant result (see memory.recall.ranking). Few irrelevant ones reach it.
 MIN_SCORE = 8.0
-# The maximum difference from the best score. At this difference, a result is e^-4 times as likely.
+# The maximum difference from the best score. At this difference, a result is e^-4 times as likely
+# to answer the query as the best one.
 MAX_SCORE_GAP = 4.0
 # Parameters of packing into a budget, measured on labelled conversations (docs/recall.md).
 # The weight of the logarithm of the tokens: of two equally good excerpts, the shorter comes first.
@@ -63,7 +64,7 @@ _NO_SUBJECT = _SMALL_TALK.union(
     wordpieces.WORDS["without_subject"].split(),
     wordpieces.WORDS["pieces"]["stop_word"].split(),
 )
-# A message with more possible subject words than this is searched for without earlier messages.
+# If a message has more possible subject words than this, its query contains no earlier messages.
 MAX_SUBJECT_WORDS = 2
 MAX_EARLIER_TEXTS = 3
 MAX_EARLIER_CHARS = 200
@@ -269,7 +270,7 @@ def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
 def _day_in(zone: tzinfo, seconds: float) -> int:
     """Return the day of a time in `zone`. Both are counted from 1970."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    # The first and last day of the calendar have no counterpart in every zone.
+    # In some zones, the first or the last day of the calendar has no counterpart.
     with suppress(OverflowError, ValueError):
         moment = moment.astimezone(zone)
     return (moment.date() - EPOCH).days
@@ -331,7 +332,7 @@ def pack_ranked(
 
     A question gets the best excerpts. A message that continues a chat may refer to several
     conversations. Therefore, in proportion to `message_share` (0 to 1), part of the budget is used
-    for one short excerpt of each conversation that is not among the best.
+    for one short excerpt of each conversation that has none among the best.
     """
     length = np.log(np.maximum(tokens, 1)).astype(np.float32)
     values = scores - LENGTH_WEIGHT * length

@@ -36,8 +36,8 @@ CONNECT_TIMEOUT_S = 4.0
 MAX_ADDRESSES_TRIED = 3
 MAX_URL_CHARS = 2000
 
-# All public hosts are in this network. Loopback, mapped IPv4, NAT64, unique local, link-local and
-# similar addresses are outside of it.
+# All public IPv6 addresses are in this network. Loopback, mapped IPv4, NAT64, unique local,
+# link-local and similar addresses are outside of it.
 # https://www.iana.org/assignments/ipv6-unicast-address-assignments/
 UNICAST_IPV6 = ip_network("2000::/3")
 # Special networks that `is_global` of some Python versions treats as global:
@@ -56,7 +56,8 @@ SPECIAL = [
         "224.0.0.0/3",
         # Not a special network, but an internal service of Azure's machines.
         "168.63.129.16/32",
-        # Among others Teredo; documentation; 6to4, which contains an IPv4 address; documentation.
+        # In this order: Teredo and others; documentation; 6to4, whose addresses contain an IPv4
+        # address; documentation.
         "2001::/23",
         "2001:db8::/32",
         "2002::/16",
@@ -71,7 +72,7 @@ BLOCKED_PORTS |= {6697, 10080, *range(6665, 6670)}
 
 
 class OutboundFailure(TextChoices):
-    """The reason why nothing was sent or no response arrived."""
+    """The reason why nothing was sent, or why there is no usable response."""
 
     MALFORMED = "malformed", _("This is not a valid http:// or https:// address.")
     CREDENTIALS = "credentials", _("The address must not contain a username or password.")
@@ -266,7 +267,9 @@ class DeadlineStream(httpcore2.NetworkStream):
 
 
 def _seconds_left(deadline: float, at_most: float | None = None) -> float:
-    """Return the seconds until `deadline`, up to `at_most`. Raises `UnreachableError` after it."""
+    """Return the seconds until `deadline`, up to `at_most`. Raises `UnreachableError` if it has
+    passed.
+    """
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise UnreachableError(OutboundFailure.TIMEOUT)

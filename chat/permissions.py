@@ -143,7 +143,9 @@ def require_open(session: Session) -> Session:
 
 
 def message_for_reading(user, pk, token=None) -> Message:
-    """Return the message `pk` with its author, in a session that `user` may read, or Http404."""
+    """Return the message `pk` with its author if `user` may read its session. Otherwise, raise
+    Http404.
+    """
     message = Message.objects.select_related("author").filter(pk=pk).first()
     # Queried in any case, so that a missing message takes as many queries as a forbidden one.
     session = session_for_reading(user, message.session_id if message else new_id(), token)

@@ -153,7 +153,9 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
 
 @transaction.atomic
 def record_failure(lease: Lease, reason: str, retry_after: float | None = None) -> None:
-    """Release the lease and record the failure in the activity log, unless the lease was lost."""
+    """Release the lease and record the failure in the activity log, unless another worker has
+    claimed the row or the row was deleted.
+    """
     rows: LeasedQuerySet = LeasedQuerySet(lease.model).filter(project=lease.project, pk=lease.pk)
     if rows.filter(lease_holder=lease.holder).exists():
         lease.fail(reason, retry_after)

@@ -108,7 +108,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
     Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # A session without messages was cleared. It has no cursor.
+        # No message changed. If an empty chat was cleared, it has no cursor.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
@@ -243,7 +243,7 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """Send the entries of a session that became private to review if they contain quotations:
+    """When a session becomes private, send those of its entries to review that contain quotations:
     extractive ones, and those of its files. Replace the losses of all its entries by the number of
     losses, because only the creator may read losses.
     """
@@ -305,7 +305,7 @@ def index_changed(session: Session, messages: list[Message], **kwargs: object) -
 
 def start_indexing(session: Session) -> None:
     """Index the session soon. Notes that were not imported are indexed on commit, so that their
-    author can search at once.
+    author can find them at once.
     """
     wake_indexing()
     if session.is_notes and session.source_key is None:
@@ -367,7 +367,7 @@ def rename_writer_of_texts(instance: Any, update_fields: Any, **kwargs: object) 
 
 @receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
 def index_without_name(instance: Any, **kwargs: object) -> None:
-    """Index the messages of a deleted user again, because they name the speaker.
+    """Index the messages of a deleted user again, because their chunks contain the user's name.
 
     Cursors are locked before the deletion changes chunks. Indexing also locks the cursor first, so
     it waits for the end of the deletion. Entries are locked by the next receiver, because they come

@@ -50,7 +50,7 @@ class LookupsChanged:
 
 @dataclass
 class LookupLoop:
-    """The model requests of one reply, and the lookups between them.
+    """The requests to the model for one reply, and the lookups between them.
 
     `store` is called in a thread before and after each lookup. It saves `lookups` and the receipt,
     so that they are known even if the process dies during the reply.
@@ -216,8 +216,8 @@ def _add(total: Finished | None, finished: Finished) -> Finished:
 class Answer:
     """The requests of one answer. If necessary, the project's second model answers.
 
-    Call `prepare` in a thread, then `stream`. `kind` is the label of its calls in metrics. They are
-    booked on `account`. `store` is passed to `loop`.
+    Call `prepare` in a thread, then `stream`. The model calls have the label `kind` in metrics, and
+    are booked on `account`. `store` is passed to `loop`.
     """
 
     turn: Turn

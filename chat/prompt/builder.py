@@ -161,7 +161,7 @@ def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
 def run_sections(
     turn: Turn, functions: Sequence[SectionFunction], budget: int, reserved: int = 0
 ) -> list[PromptSection]:
-    """Return the sections of `functions`, within `budget` tokens of which `reserved` are used.
+    """Return the sections of `functions`, in at most `budget` minus `reserved` tokens.
 
     A section may use at most its ceiling, and must leave the floors of later sections. Tokens that
     it does not use are available to later sections.

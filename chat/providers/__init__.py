@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from chat.providers.booking import Booking, CallAccount
     from projects.models import Project
 
-# The base URL of each provider's API: Anthropic's Messages API, or OpenAI's chat completions.
+# The base URL of each provider's API: for Anthropic the Messages API, for all others an API like
+# OpenAI's chat completions.
 ADDRESSES = {
     "openai-chat": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -175,9 +176,9 @@ def get_provider(name: str, kind: str, account: "CallAccount | None" = None) -> 
     """Return the provider of the model `name`. Its calls are booked on `account`. `kind` is a label
     of their metrics.
 
-    Raises `ProviderError` if the provider is not available. It may read the database, and the first
-    call in a process imports pydantic-ai, which would block an event loop for most of a second.
-    Therefore use `in_thread` in async code.
+    Raises `ProviderError` if the provider is not available. This function may read the database,
+    and its first call in a process imports pydantic-ai, which would block an event loop for most of
+    a second. Therefore use `in_thread` in async code.
     """
     from chat.providers import prices
     from chat.providers.pydantic_ai import PydanticAIProvider

@@ -55,7 +55,8 @@ OPENAI_PREFIXES = ("openai", "openai-chat")
 NO_OUTPUT = _("The model sent an empty reply.")
 ONLY_REASONING = _("The model reached its token limit before it began to reply.")
 
-# The models of each event loop. They are not shared, because connections belong to one event loop.
+# The models of each event loop. Event loops do not share models, because a connection belongs to
+# one event loop.
 _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ModelServer | None], Model]]
 _models = WeakKeyDictionary()
 # Models whose servers rejected an output schema. Kept until this process ends.
@@ -330,7 +331,7 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return `price`, the cost by the price that an administrator has set, or else the cost by the
+    """Return `price`, the cost at the price that an administrator has set, or else the cost at the
     listed price. None if there is neither, if the listed price needs usage that was not reported,
     or if the cost is too high to store.
     """

@@ -129,7 +129,8 @@ async def _collect(
     try:
         async for event in events:
             live.add(event)
-        # If another process has stored the reply, this object was not updated and is not final.
+        # If another process has stored the reply, the object `reply` was not updated and is not
+        # final.
         if reply is not None and reply.is_final:
             live.stored = reply
     except asyncio.CancelledError:

@@ -92,7 +92,8 @@ class ForgetScope:
       user wrote by hand.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
       files whose last change was earlier, and the versions of hand-written facts that were recorded
-      earlier. With `user`, only the objects listed there that are earlier.
+      earlier. Together with `user`, only the earlier ones of the objects that are listed under
+      `user`.
 
     These conditions are used alone. Raises `InvalidInputError` if they are combined with others:
 
@@ -186,8 +187,9 @@ class ForgetScope:
         return None if self.copies_only or self.tombstones else self.reach
 
     def requested_by(self, project: Project, user: Any) -> "ForgetScope":
-        """Return the scope for a request of `user`. An editor may delete a message of somebody else
-        in their own private chat, but not its original or its copies in the chats of others.
+        """Return the scope for a request of `user`. In a private chat of their own, editors may
+        delete a message of somebody else, but not its original or its copies in the chats of
+        others.
         """
         if user is None or is_moderator(user):
             return self
@@ -274,8 +276,8 @@ def added_only_by(member: Membership) -> Q:
 def shares_texts(member: Membership) -> bool:
     """Return whether forgetting everything of `member` would include texts of others: a fact that
     others support too, a file of `member` to which others added versions, or an entry that `member`
-    edited, unless it is from a private session of theirs. The first text of each entry is a
-    model's.
+    edited, unless it is from a private session of theirs. An edited entry counts because its first
+    text is not by `member`.
     """
     name = member.user.get_username()
     private = Q(session__creator=member.user_id, session__visibility=Visibility.PRIVATE)

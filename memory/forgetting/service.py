@@ -100,7 +100,8 @@ class ForgetReceipt:
     kept_sources: Sequence[UUID] = ()
     id: UUID | None = None
     at: datetime | None = None
-    # The number at the time of the request. Pages that show the receipt later count again.
+    # The number of files still to remove at the time of the request. Pages that show the receipt
+    # later count again.
     awaiting_files: int = 0
 
     @property
@@ -146,7 +147,8 @@ def forget(
 
 
 def preview(project: Project, scope: ForgetScope, by=None) -> ForgetReceipt:
-    """Return the receipt that `forget` would return, and change nothing.
+    """Return the receipt that `forget` would return, without its id, its time and the number of
+    files to remove. Change nothing.
 
     The request is carried out and rolled back, so a preview cannot differ from the result. Raises
     `InvalidInputError` for an empty scope.
@@ -231,8 +233,8 @@ def _forget_late(
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
-    """Raise NotAllowedError if `by` wants to forget everything of theirs, and this includes a text
-    of others since the first check. The caller has locked the rows.
+    """Raise NotAllowedError if `by` wants to forget everything of theirs, and a text of others has
+    been added to this since the first check. The caller has locked the rows.
     """
     if by is None or scope.user != by.pk:
         return

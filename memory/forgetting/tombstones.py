@@ -73,7 +73,8 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
     }
     subjects += [(kind, str(pk)) for kind, ids in named.items() for pk in ids]
     if deletions.user is not None:
-        # A user can be forgotten several times, each time with the texts before that moment.
+        # A user can be forgotten several times, each time with the texts from before the moment
+        # `before`.
         before = deletions.before or timezone.now()
         subjects.append((TombstoneKind.USER, f"{deletions.user}@{before.isoformat()}"))
     tombstones = [

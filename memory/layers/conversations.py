@@ -69,11 +69,12 @@ def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | N
 
 
 def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
-    """Write a stale conversation entry again from the current messages of its range.
+    """Write a stale conversation entry again from the current messages of its range, or restore its
+    text if the messages did not change.
 
-    Returns None when nothing was written: the entry is not stale, its session is leased or waits
-    for a retry, the model failed, the sources changed meanwhile, or nothing in the range
-    contributes any more. In the last case the entry is deleted.
+    Returns None if the entry was neither written nor restored: it is not stale, its session is
+    leased or waits for a retry, the model failed, the sources changed meanwhile, or nothing in the
+    range contributes any more. In the last case the entry is deleted.
     """
     entry = Entry.objects.filter(pk=entry_id, state=EntryStatus.STALE).first()
     if entry is None or entry.session_id is None or entry.file_id is not None:
@@ -103,7 +104,7 @@ def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
 
 @dataclass(frozen=True)
 class PreviousSummary:
-    """The summary of the preceding range, if any, as context for the summariser."""
+    """The last usable summary of an earlier range, if any, as context for the summariser."""
 
     entry: UUID | None = None
     revision: int = 0
@@ -111,7 +112,7 @@ class PreviousSummary:
 
 
 def previous_summary(session: Session, messages: MessageRange) -> PreviousSummary:
-    """Return the summary before `messages`, unless it is withheld, hidden or held for review
+    """Return the last summary before `messages` that is not withheld, hidden or held for review
     because it reads like instructions.
     """
     rows = session.entries.filter(project=session.project_id, withheld=False)

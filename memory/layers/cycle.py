@@ -20,8 +20,8 @@ MAX_DUE = 500
 
 @dataclass
 class DueWork:
-    """The due work: sessions to summarise, stale conversation entries, and projects whose layers
-    need an update, all by id.
+    """The due work: sessions to summarise, stale entries of conversations and files, and projects
+    whose layers need an update, all by id.
 
     The sessions that have been idle longest and the oldest entries come first.
     """

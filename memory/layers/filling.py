@@ -1,9 +1,10 @@
 """Filling: selects the lines of entries that the memory bank contains within its budget. Pure.
 
 Pinned entries come first, with up to half of the budget. Then each month gets one line. If these
-lines would take more than 60 % of the budget, months share one line for each quarter or year: first
-those before the last twelve, then all. Then recent entries get their share. The rest of the budget
-is filled one line at a time, with the next line of the period that has the largest
+lines would take more than 60 % of the budget, the months before the last twelve share one line for
+each quarter, or else for each year. If that is still too much, all months do. Then recent entries
+get their share. The rest of the budget is filled one line at a time, with the next line of the
+period that has the largest
 
     √messages × recency ÷ (shown lines + 1) × score of its next line.
 
@@ -175,7 +176,9 @@ class _Filling:
         return period.weight / (len(period.shown) + 1) * max(shown.line.score, MIN_SCORE)
 
     def price(self, period: Period) -> float:
-        """Return the tokens of a period's next line, with its heading; infinite without one."""
+        """Return the tokens of a period's next line, with the heading if it is not shown yet;
+        infinite if there is no next line.
+        """
         shown = self.next_line(period)
         if shown is None:
             return math.inf

@@ -166,8 +166,8 @@ def _ripe(
     """Return the nodes that may be rolled up into the layer `into`, by the key of their period.
 
     A period waits while an unpinned node in it, of any layer below, is too young, stale or in a
-    failed period. Otherwise its digest would soon be rewritten. If the day or week of an entry has
-    a digest that cannot include the entry now, the entry waits for that digest.
+    failed period. Otherwise its digest would soon be rewritten. If a layer between an entry and
+    `into` has a digest for the entry's period, the entry waits until that digest includes it.
     """
     ripe = defaultdict(list)
     waiting = {key for layer, key in failed if layer == into}

@@ -171,7 +171,8 @@ def bank(turn: Turn) -> PromptSection | None:
 
 @dataclass(frozen=True)
 class RecalledContext:
-    """The results of a search of the other conversations for the message, best first.
+    """The results of a search of the other conversations, with the message as the query, best
+    first.
 
     `excerpts` are parts of chats and notes. `summaries` are the ids of conversation entries.
     """
@@ -181,7 +182,8 @@ class RecalledContext:
 
 
 def recalled(turn: Turn) -> RecalledContext:
-    """Search the other conversations for the message. All sections of a prompt share one search.
+    """Search the other conversations, with the message as the query. All sections of a prompt share
+    one search.
 
     Irrelevant results and duplicates are left out, and so are originals of messages that the prompt
     contains as copies.

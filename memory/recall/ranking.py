@@ -111,12 +111,14 @@ def total_scores(contributions: Mapping[str, Floats]) -> Floats:
 
 @dataclass(frozen=True)
 class CandidateRows:
-    """The candidates and their neighbours. Each field is a column, an array or a sequence.
+    """The candidates and their neighbours. Each field is a column of the rows, as an array or a
+    sequence.
 
     `source` is the number of the source, in order. `matched` has a column for each term of the
     query. `similarity` is the cosine of the vectors of row and query, 0 without a vector. `days`
-    are days since 1 January 1970. `mentions` are days in the same unit that the text refers to
-    ("yesterday"), set only if the query contains dates. `parts` number the parts of long messages.
+    are days since 1 January 1970. `mentions` are the days to which the text refers ("yesterday"),
+    in the same unit. They are set only if the query contains dates. `parts` are the numbers of the
+    parts of long messages.
     """
 
     source: Ints
@@ -170,8 +172,8 @@ def measure_signals(
 ) -> dict[str, Floats]:
     """Return every signal of every row.
 
-    `idf` are the weights of the columns of `rows.matched`. `is_speaker` is true for rows whose
-    speaker the query mentions.
+    `idf` are the weights of the columns of `rows.matched`. If the query mentions exactly one
+    speaker, `is_speaker` is true for the rows of this speaker.
     """
     neighbours = Neighbours.of(rows)
     names, ids, sizes = wordpieces.unpack(rows.pieces)
@@ -223,7 +225,8 @@ def bm25(counts: Floats, length: Floats, idf: Floats) -> NDArray[np.floating]:
 def meaning_signals(
     query_pieces: Ints, rows: CandidateRows, neighbours: Neighbours, ids: Ints, sizes: Ints
 ) -> dict[str, Floats]:
-    """Return how similar the words of the query are to the most similar words near each row.
+    """Return how similar the words of the query are to the most similar words in each row and in
+    the places around it.
 
     The places are, in this order: the row, the preceding row, the following row, the rows next to
     these two, and the session. A place counts only as far as its words match better than those of
@@ -305,7 +308,7 @@ def vector_signals(rows: CandidateRows, neighbours: Neighbours) -> dict[str, Flo
 def kind_counter(ids: Ints, sizes: Ints) -> Callable[[PieceKind], Floats]:
     """Return a function that counts, for each row, the word pieces of a kind."""
     kinds = wordpieces.vocabulary().kinds[ids]
-    # Select the pieces that have a kind first, because they are few.
+    # First select the pieces that have a kind, because they are few.
     indexes = np.flatnonzero(kinds)
     row_of = np.searchsorted(np.cumsum(sizes), indexes, side="right")
     kinds = kinds[indexes]

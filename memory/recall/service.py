@@ -239,7 +239,8 @@ def rank_rows(
 def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
     """Return the search's columns as arrays. `columns` has a tuple for each RecallResult field.
 
-    With `zone`, the query contains dates: days are those in this zone, and mentions are read.
+    `zone` is given if the query contains dates. Then days are those in this zone, and the days that
+    the texts mention are read.
     """
     days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
     mentions: list[list[int]] = [[] for _ in days]
@@ -268,7 +269,7 @@ def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
 
 
 def _day_in(zone: tzinfo, seconds: float) -> int:
-    """Return the day of a time in `zone`. Both are counted from 1970."""
+    """Return the day in `zone`, in days since 1970, of a time in seconds since 1970."""
     moment = datetime.fromtimestamp(seconds, UTC)
     # In some zones, the first or the last day of the calendar has no counterpart.
     with suppress(OverflowError, ValueError):

@@ -178,7 +178,7 @@ def turn_renderer(
 ) -> sse.MessageRenderer:
     """Return a function that renders a message as HTML.
 
-    For the first message of `opening`, it renders all messages of `opening`.
+    For the object `opening[0]`, it renders all messages of `opening`.
     """
     member = membership(request.user, chat_session.project.slug)
     context = session_context(chat_session, member) | {
@@ -190,7 +190,8 @@ def turn_renderer(
     zone = chat_session.project.zone
 
     def render(message: Message) -> str:
-        messages = opening if opening and message.pk == opening[0].pk else [message]
+        # A regenerated reply opens its stream and ends it, as another object with its text.
+        messages = opening if opening and message is opening[0] else [message]
         parents = Message.objects.filter(children=message.pk)
         parent_time = parents.values_list("created_at", flat=True).first()
         previous_day = timezone.localdate(parent_time, zone) if parent_time else None

@@ -99,6 +99,16 @@ def test_a_failed_reply_is_retried(send, client, owner, failed, url, scripted):
     assert "The model did not answer in time." not in text
 
 
+def test_the_stream_of_a_regenerated_reply_ends_with_its_text(send, owner, failed, scripted):
+    scripted.say("Thursday.")
+    _, body = send(owner, f"/messages/{failed.pk}/regenerate/", {}, "text/event-stream")
+    stream_events = events(body)
+    assert "data-stream=" in stream_events[0][1]
+    assert stream_events[-1][0] == "done"
+    assert "Thursday." in stream_events[-1][1]
+    assert "data-stream=" not in stream_events[-1][1]
+
+
 @pytest.mark.parametrize("content", ["", "  \n "])
 def test_nothing_is_not_a_message(send, owner, session, url, content):
     response, _ = send(owner, f"{url}messages/", {"content": content})

@@ -42,6 +42,7 @@ SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
 FILTERED = _("The provider blocked the rest of the reply.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
+MESSAGE_CUT = _("The message is too long for this model. It received only the beginning.")
 MAX_ERROR_CHARS = 500
 # One statement updates all replies of a project, because separate writes of thirty streams took a
 # tenth of the process's CPU time. A locked row is skipped, because the next flush follows a second
@@ -160,6 +161,8 @@ def _completion_fields(event: Finished, answer: Answer) -> dict[str, object]:
         notices.append(failed_model_note(failed))
     if event.unseen or _has_described_images(answer):
         notices.append(IMAGES_NOT_SEEN)
+    if _has_cut_message(answer):
+        notices.append(MESSAGE_CUT)
     if event.cut_off:
         notices.append(TRUNCATED)
     if event.filtered:
@@ -178,6 +181,11 @@ def _has_described_images(answer: Answer) -> bool:
     images, messages = answer.turn.images, answer.loop.prompt.messages
     has_images = any(it.source is not None and it.source.pk in images for it in messages)
     return has_images and not providers.supports_images(answer.turn.model)
+
+
+def _has_cut_message(answer: Answer) -> bool:
+    messages = answer.loop.prompt.messages
+    return any(it.source is not None and len(it.text) < len(it.source.text) for it in messages)
 
 
 async def _finalise_with_retries(

@@ -150,7 +150,7 @@ def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
     model = turn.model
     budget = max(0, int(context_tokens(model) * (1 - REPLY_SHARE)) - tool_tokens)
     *earlier, last = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
-    turn.budget = budget
+    turn.budget = int(_share_of(last).ceiling * budget)
     closing = last(turn)
     sections = run_sections(turn, earlier, budget, closing.tokens if closing else 0)
     if closing is not None:
@@ -163,15 +163,18 @@ def run_sections(
 ) -> list[PromptSection]:
     """Return the sections of `functions`, in at most `budget` minus `reserved` tokens.
 
-    A section may use at most its ceiling, and must leave the floors of later sections. Tokens that
-    it does not use are available to later sections.
+    A section may use at most its ceiling, and must leave the floors of later sections. If there is
+    less left than all floors together, it may still use its own floor. Tokens that it does not use
+    are available to later sections.
     """
     left = budget - reserved
     sections: list[PromptSection] = []
-    shares = [getattr(function, "share", BudgetShare()) for function in functions]
+    shares = [_share_of(function) for function in functions]
     for index, function in enumerate(functions):
+        own = shares[index]
         floors = sum(int(later.floor * budget) for later in shares[index + 1 :])
-        turn.budget = max(0, min(int(shares[index].ceiling * budget), left - floors))
+        room = max(left - floors, min(left, int(own.floor * budget)))
+        turn.budget = max(0, min(int(own.ceiling * budget), room))
         section = function(turn)
         if section is not None:
             sections.append(section)
@@ -179,3 +182,7 @@ def run_sections(
             # An entry of which lines are missing may be in a later section as a whole.
             turn.shown_ids.update(it.id for it in section.items if len(it.lines) == it.of)
     return sections
+
+
+def _share_of(function: SectionFunction) -> BudgetShare:
+    return getattr(function, "share", BudgetShare())

@@ -50,7 +50,7 @@ IMAGES_SHARE = 0.5
 CLIENT_SYSTEM_SHARE = 0.5
 
 
-@share(ceiling=0.25)
+@share(floor=0.1, ceiling=0.25)
 def persona(turn: Turn) -> PromptSection:
     """Return the project's instructions, or a default persona.
 
@@ -130,7 +130,8 @@ def _within_reach(
     return sources
 
 
-@share()
+# The rest of the budget is for the instructions and the memory.
+@share(ceiling=0.9)
 def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool calls and results that
     follow it.

@@ -45,6 +45,16 @@ def say(reply) -> list:
     return async_to_sync(_stream_events)(reply)
 
 
+def test_a_reply_to_a_message_that_was_cut_has_a_note(session, owner, scripted, settings):
+    settings.CONTEXT_TOKENS = 2_000
+    for text, note in (("word " * 3_000, generation.MESSAGE_CUT), ("Short?", "")):
+        scripted.say("Yes.")
+        _, reply = ask(session, text, owner)
+        say(reply)
+        reply.refresh_from_db()
+        assert reply.notice == note
+
+
 def test_messages_take_their_places_in_order(session, owner):
     first = post_message(session, "One", author=owner)
     second = post_message(session, "Two", author=owner)

@@ -241,6 +241,20 @@ def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings
     assert failed.value.code == "context_length_exceeded"
 
 
+def test_a_long_message_leaves_room_for_the_instructions(
+    session, owner, project, scripted, settings
+):
+    settings.CONTEXT_TOKENS = 2_000
+    project.instructions = "Answer in Norwegian."
+    project.save()
+    for words in (900, 3_000):
+        post_message(session, "word " * words, author=owner)
+        session = Session.objects.select_related("project", "head__author").get(pk=session.pk)
+        prompt = builder.build(Turn(session, session.head))
+        assert "Answer in Norwegian." in prompt.messages[0].text
+        assert prompt.tokens <= prompt.budget
+
+
 def test_a_model_without_tools_gets_only_the_texts(session, owner, project):
     project.chat_model = "demo"
     project.save()

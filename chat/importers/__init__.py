@@ -19,6 +19,7 @@ from chat.importers.base import (
     Importer,
     ImportRejectedError,
     ImportResult,
+    UnknownFormatError,
     plausible_time,
     source_key_for,
     with_plausible_times,
@@ -149,7 +150,7 @@ def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
     recognised = ((_recognise(document), document) for document in contents.documents)
     sources = [ImportSource(name, document) for name, document in recognised if name]
     if not sources:
-        raise ImportRejectedError(
+        raise UnknownFormatError(
             f"It has none of the formats {', '.join(settings.CHAT_IMPORTERS)}."
         )
     return sources

@@ -40,6 +40,10 @@ class ImportRejectedError(InvalidInputError):
     """The file cannot be imported at all."""
 
 
+class UnknownFormatError(ImportRejectedError):
+    """The file has none of the formats."""
+
+
 class InvalidItemError(InvalidInputError):
     """One item of a file, such as a conversation or message, cannot be read and is skipped."""
 

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat import permissions
 from chat.exporters import export_response
-from chat.importers import ImportRejectedError, jobs
+from chat.importers import ImportRejectedError, UnknownFormatError, jobs
 from chat.importers.jobs import UNFINISHED
 from chat.models import Import
 from projects.models import MemberRole, Membership
@@ -27,6 +27,10 @@ FORMAT_LABELS = {
     "openwebui": _("Open WebUI"),
     "locomo": _("LoCoMo"),
 }
+
+NO_EXPORT = _(
+    "This file is no export of ChatGPT, Claude, Open WebUI or Strata, or it is incomplete."
+)
 
 
 def import_formats() -> list[tuple[str, object]]:
@@ -54,6 +58,8 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             jobs.create_import(member.project, request.user, **form.cleaned_data)
+        except UnknownFormatError:
+            form.add_error("file", NO_EXPORT)
         except (ImportRejectedError, jobs.TooManyImportsError) as error:
             form.add_error("file", str(error))
         else:

@@ -397,7 +397,7 @@ class TestPage:
         client.force_login(owner)
         answer = client.post(PAGE, {"file": upload(b"Dear diary"), "format": "auto"})
         assert answer.status_code == 400
-        assert "It has none of the formats" in answer.content.decode()
+        assert "This file is no export of ChatGPT" in answer.content.decode()
 
     def test_a_user_has_three_unfinished_imports(self, client, project, owner, editor, settings):
         for _ in range(3):

@@ -5,6 +5,8 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, resolve_url
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from memory import profile
@@ -13,7 +15,7 @@ from memory.portability import ExportScope
 from memory.portability.exporting import download
 from memory.views import project_page, render_page
 from projects.core.errors import DomainError
-from projects.models import MemberRole, Membership
+from projects.models import MemberRole, Membership, Project
 from projects.permissions import WRITERS
 
 # The pages that show sentences, to which the action returns.
@@ -50,7 +52,10 @@ def decide(request: HttpRequest, member: Membership) -> HttpResponse:
             place=_number(data.get("place", "0")),
             text=data.get("text", ""),
         )
-        messages.success(request, change_sentence(member, change))
+        done = change_sentence(member, change)
+        if change.action == SentenceAction.WRONG:
+            done = _with_source(done, member.project, change.key)
+        messages.success(request, done)
     except DomainError as error:
         messages.error(request, _refusal(error, data))
     except ValidationError:
@@ -59,6 +64,16 @@ def decide(request: HttpRequest, member: Membership) -> HttpResponse:
     back = data.get("back", "")
     page = back if back in PAGES else PAGES[0]
     return redirect(resolve_url(page, member.project.slug) + "#knows")
+
+
+def _with_source(text: str, project: Project, key: str) -> str:
+    """Return `text` with a link to the page of the source, where the removal can be undone."""
+    kind, _colon, pk = key.partition(":")
+    labels = {"fact": _("Open fact"), "entry": _("Open memory")}
+    if kind not in labels:
+        return text
+    url = reverse(kind, args=[project.slug, pk])
+    return format_html('{} <a href="{}">{}</a>', text, url, labels[kind])
 
 
 def _refusal(error: DomainError, data: QueryDict) -> str:

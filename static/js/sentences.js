@@ -55,3 +55,13 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   whileBusy(submitter, () => decide(form, submitter));
 });
+
+// Only if the user opened the editor, not `reopen`.
+document.addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (target.open && document.activeElement.matches(".knows summary"))
+      target.querySelector("textarea").focus();
+  },
+  true,
+);

@@ -33,6 +33,7 @@ def sentence(page: Page, text: str):
 
 def edit(page: Page, text: str, correction: str) -> None:
     sentence(page, text).get_by_label("Edit", exact=True).click()
+    expect(sentence(page, text).locator("textarea")).to_be_focused()
     sentence(page, text).locator("textarea").fill(correction)
 
 

@@ -184,7 +184,10 @@ def test_a_confirmed_sentence_is_marked_until_it_changes(client, known, owner):
 def test_a_wrong_sentence_goes(client, known, owner):
     client.force_login(owner)
     for sentence in project_knowledge(member(known, owner)):
-        decide(client, sentence, "wrong")
+        html = decide(client, sentence, "wrong")
+        kind, _, pk = sentence.source.key.partition(":")
+        if kind != "block":
+            assert f'<a href="{reverse(kind, args=["billing", pk])}">Open ' in html
     assert Fact.objects.get().state == FactStatus.HIDDEN
     assert Entry.objects.get(granularity="week").summary == "- Prices rise"
     assert Block.objects.get().content == "- No exclamation marks"

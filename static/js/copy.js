@@ -1,16 +1,39 @@
-// The bar of code blocks with language, Wrap and Copy, and the copy buttons of replies. Copying needs a
-// browser that lets a page write to the clipboard.
+// The bar of code blocks with language, Wrap and Copy, the copy buttons of replies, and the folds of
+// long messages. Copying needs a browser that lets a page write to the clipboard.
 import { watchScrollers } from "./scrollers.js";
 
+const FOLD_AFTER_CHARS = 4000;
+const FOLD_AFTER_LINES = 40;
 const labels = document.querySelector("[data-copy-name]")?.dataset;
 
-/** Prepares the texts in `root`: copy buttons, bars of code blocks, focus of scrollable elements. */
+/** Prepares the texts in `root`: copy buttons, bars of code blocks, folds of long messages, focus of
+ * scrollable elements. */
 export function enhanceText(root) {
   watchScrollers(root);
   if (navigator.clipboard)
     for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
-  if (labels)
-    for (const code of root.querySelectorAll("pre:not(.bank) > code")) addBar(code.parentNode);
+  if (!labels) return;
+  for (const code of root.querySelectorAll("pre:not(.bank) > code")) addBar(code.parentNode);
+  for (const text of root.querySelectorAll(".person > .message-text")) if (isLong(text)) fold(text);
+}
+
+const isLong = ({ textContent: text }) =>
+  text.length > FOLD_AFTER_CHARS || text.split("\n").length > FOLD_AFTER_LINES;
+
+function fold(text) {
+  const button = barButton(labels.unfoldName);
+  button.className = "link";
+  button.dataset.fold = "";
+  button.setAttribute("aria-expanded", "false");
+  text.classList.add("folded");
+  text.after(button);
+}
+
+function toggleFold(button) {
+  const isFolded = button.previousElementSibling.classList.toggle("folded");
+  button.setAttribute("aria-expanded", String(!isFolded));
+  button.textContent = isFolded ? labels.unfoldName : labels.foldName;
+  if (isFolded) button.scrollIntoView({ block: "nearest" });
 }
 
 function addBar(pre) {
@@ -56,6 +79,8 @@ document.addEventListener("click", async (event) => {
     const isWrapped = wrap.closest(".code").classList.toggle("wrapped");
     wrap.setAttribute("aria-pressed", String(isWrapped));
   }
+  const toggle = event.target.closest("[data-fold]");
+  if (toggle) toggleFold(toggle);
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(textOf(button));

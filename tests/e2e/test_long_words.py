@@ -62,3 +62,15 @@ def test_the_german_sidebar_shows_all_names_whole(page, open_page, sign_in, serv
             for text in names.all()
             if text.evaluate("(text) => text.scrollWidth > text.clientWidth")
         ]
+
+
+def test_a_long_message_is_folded_until_it_is_opened(page, server):
+    page.goto(talked(server, created(server), "A line of a log.\n" * 200, "I see."))
+    message, answer = page.locator(".turn > .message-text").all()
+    expect(answer).to_have_text("I see.")
+    folded = message.bounding_box()["height"]
+    page.get_by_role("button", name="Show all").click()
+    assert message.bounding_box()["height"] > 5 * folded
+    page.get_by_role("button", name="Show less").click()
+    assert message.bounding_box()["height"] == folded
+    expect(page.get_by_role("button", name="Show all")).to_be_in_viewport()

@@ -63,14 +63,22 @@ function barButton(name) {
   return button;
 }
 
-/** Returns the text that the button copies, without the labels of the buttons inside it. */
-function textOf(button) {
-  if (button.dataset.copy) return button.closest(".code").querySelector("code").textContent;
+/** Copies what the button belongs to. Replies are copied with their formatting, too. */
+async function copyText(button) {
+  if (button.dataset.copy)
+    return navigator.clipboard.writeText(button.closest(".code").querySelector("code").textContent);
   const element = button.closest(".turn").querySelector("[data-message-text]");
+  // Without the labels of the buttons inside it.
   element.classList.add("copying");
   const text = element.innerText;
   element.classList.remove("copying");
-  return text;
+  if (!window.ClipboardItem || !element.matches(".prose"))
+    return navigator.clipboard.writeText(text);
+  const formatted = element.cloneNode(true);
+  for (const bar of formatted.querySelectorAll(".code-bar")) bar.remove();
+  const types = { "text/plain": text, "text/html": formatted.innerHTML };
+  const blobs = Object.entries(types).map(([type, value]) => [type, new Blob([value], { type })]);
+  return navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
 }
 
 document.addEventListener("click", async (event) => {
@@ -83,7 +91,7 @@ document.addEventListener("click", async (event) => {
   if (toggle) toggleFold(toggle);
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(textOf(button));
+  await copyText(button);
   const label = button.textContent;
   // Clicked again while it shows “Copied”.
   if (label === button.dataset.copied) return;

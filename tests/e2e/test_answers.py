@@ -33,6 +33,8 @@ graph TD
 [^1]: After May.
 """
 COPIED = "navigator.clipboard.readText()"
+FORMATTED = """navigator.clipboard.read()
+    .then(([item]) => item.getType("text/html")).then((blob) => blob.text())"""
 
 
 @pytest.fixture(params=[("light", 1280), ("light", 390), ("dark", 1280), ("dark", 390)])
@@ -81,3 +83,11 @@ def test_code_is_wrapped_and_copied(chat, server, say):
     code.get_by_role("button", name="Copy").click()
     expect(code.get_by_role("button", name="Copied")).to_be_visible()
     assert str(chat.evaluate(COPIED)).startswith("def refund(booking: str")
+    actions = reply.locator(".actions")
+    actions.get_by_role("button", name="Copy", exact=True).click()
+    expect(actions.get_by_role("button", name="Copied")).to_be_visible()
+    formatted = chat.evaluate(FORMATTED)
+    assert "<table" in formatted
+    for text in (formatted, chat.evaluate(COPIED)):
+        assert "refund" in text
+        assert "Wrap lines" not in text

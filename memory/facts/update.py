@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chat.models import Visibility
 from memory.facts.create import Statement, lock_topics, reads_as_instruction
 from memory.models import ActivityVerb, Fact, FactStatus, ModerationReason, ReviewReason
 from memory.models.activity import record_activity
@@ -31,8 +32,8 @@ def edit(
 ) -> Fact:
     """Replace the content of `fact`; the user that it is about does not change.
 
-    Content that reads like instructions to a model waits for review. Raises InvalidInputError like
-    `Statement.checked`.
+    Content that reads like instructions to a model waits for review; a hidden fact stays hidden.
+    Raises InvalidInputError like `Statement.checked`.
     """
     statement = replace(statement.normalized().checked(), user_id=fact.user_id)
     return _change(fact, statement, by, ActivityVerb.EDITED, version, reason)
@@ -88,7 +89,7 @@ def _change(
     fact.recorded_at = now
     fact.version += 1
     fact.written_by = by.get_username()
-    if reads_as_instruction(statement):
+    if fact.state != FactStatus.HIDDEN and reads_as_instruction(statement):
         fact.state, fact.waits_because = FactStatus.PROPOSED, ReviewReason.INSTRUCTIONS
     fact.set_keys()
     fact.save()
@@ -140,8 +141,11 @@ def _set_state(
         raise InvalidInputError(_("Someone else has already decided this."))
     fact.state = state
     if state == FactStatus.LIVE:
-        # A rejected fact keeps its reason, so that it stays as private as a proposed one.
         fact.waits_because, fact.recorded_at = "", timezone.now()
+    elif fact.sources.filter(session__visibility=Visibility.PROJECT).exists():
+        # A rejected fact of private sessions keeps its reason, so that it stays as private as a
+        # proposed one. Of a shared session, an owner decides also after it becomes private.
+        fact.waits_because = ""
     fact.save(update_fields=["state", "waits_because", "recorded_at"])
     _record(fact, verb, by, reason)
     return fact

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
 from django.db import connection
@@ -314,6 +315,33 @@ def test_a_rejected_fact_of_a_private_chat_stays_with_its_creator(
     post(editor, f"{page}change/", {"action": "show"})
     assert Fact.objects.get().state == FactStatus.LIVE
     see(owner, page)
+
+
+def test_the_update_hides_facts_that_were_rejected_in_private_chats_before(
+    extracted, see, post, owner, editor
+):
+    page = f"{URL}{extracted.pk}/"
+    migration = import_module("memory.migrations.0024_rejected_private_facts")
+
+    def update() -> str:
+        """The earlier version stored no reason for hidden facts."""
+        Fact.objects.update(waits_because="")
+        with connection.schema_editor() as editor:
+            migration.set_reason(None, editor)
+        return Fact.objects.get().waits_because
+
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.PROJECT_RULE)
+    post(editor, f"{page}change/", {"action": "reject"})
+    assert update() == ReviewReason.PRIVATE
+    see(owner, page, status=404)
+    assert "Show again" in see(editor, page)
+    Session.objects.update(visibility=Visibility.PROJECT)
+    assert update() == ""
+    Session.objects.update(visibility=Visibility.PRIVATE)
+    Fact.objects.update(waits_because=ReviewReason.PRIVATE)
+    post(editor, f"{page}change/", {"action": "show"})
+    post(owner, f"{page}change/", {"action": "hide"})
+    assert update() == ""
 
 
 def test_an_editor_cannot_show_a_fact_that_an_owner_rejected_in_a_chat_that_becomes_private(

@@ -371,12 +371,14 @@ def index_without_name(instance: Any, **kwargs: object) -> None:
 
     Cursors are locked before the deletion changes chunks. Indexing also locks the cursor first, so
     it waits for the end of the deletion. Entries are locked by the next receiver, because they come
-    after chats and cursors in the order of locks.
+    after chats and cursors in the order of locks. The chats that the user created are locked too,
+    because the deletion changes them.
     """
     chunks = Chunk.objects.filter(author=instance.pk).order_by()
     ids = list(chunks.values_list("session", flat=True).distinct())
     cursors = IndexCursor.objects.filter(pk__in=ids)
-    for rows in (Session.objects.filter(pk__in=ids), cursors):
+    sessions = Session.objects.filter(Q(pk__in=ids) | Q(creator=instance.pk))
+    for rows in (sessions, cursors):
         list(rows.order_by("pk").select_for_update(no_key=True).values_list("pk"))
     cursors.mark_changed()
     wake_indexing()

@@ -100,9 +100,7 @@ class ReadOnlyAdmin(ReadOnlyMixin, BaseAdmin):
 
 
 def send_member_signals(member: Membership, previous: Mapping[str, Any], by: Any) -> None:
-    """Send the signals for `member`, which was saved. `previous` has its former user and role; it
-    is empty for a new member.
-    """
+    """Send the signals for the saved `member`. `previous` has its former user and role, if any."""
     if previous and previous["user"] == member.user_id:
         if previous["role"] != member.role:
             role_changed.send(sender=Membership, member=member, by=by, was=previous["role"])
@@ -232,6 +230,11 @@ class AccountAdmin(BaseAdmin, UserAdmin):
         super().save_model(request, obj, form, change)
         if change and "email" in form.changed_data:
             replace_primary_address(obj, form.initial["email"])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        # One by one: in one transaction, the rows of different users are locked in no order.
+        for user in queryset:
+            user.delete()
 
     def get_deleted_objects(self, objs, request):
         # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.

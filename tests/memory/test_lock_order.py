@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.contrib import admin
 from django.db import OperationalError, connection, connections, transaction
 from django.db.models import Model
 from django.utils import timezone
@@ -39,6 +40,7 @@ from memory.models import (
     Ladder,
 )
 from memory.moderation import entry_operations
+from projects.admin import AccountAdmin
 from projects.core.models import new_id
 from tests.memory.daily_entries import NOW, START, remember
 from tests.memory.file_helpers import add_read, add_text
@@ -341,6 +343,23 @@ def test_a_deleted_user_locks_chats_then_the_progress_of_indexing_then_chunks_an
     assert locks_first(first, rows[later], editor.delete)
     cursor.refresh_from_db()
     assert cursor.wanted > cursor.done
+
+
+def test_a_deleted_user_locks_own_chats_before_entries(project, owner, editor):
+    entry = remember(project, owner, "- The cutover is on 3 March.")
+    Entry.objects.filter(pk=entry.pk).update(written_by=editor.username)
+    assert locks_first(create_session(project, editor), entry, editor.delete)
+
+
+def test_the_admin_deletes_one_user_after_the_other(project, owner, editor):
+    entry = remember(project, owner, "- The cutover is on 3 March.")
+    Entry.objects.filter(pk=entry.pk).update(written_by=owner.username)
+    session = create_session(project, editor)
+    accounts, users = AccountAdmin(type(owner), admin.site), type(owner).objects.order_by("pk")
+    both = users.filter(pk__in=[owner.pk, editor.pk])
+    assert owner.pk < editor.pk
+    assert locks_first(session, entry, lambda: accounts.delete_queryset(None, both))
+    assert not both.all().exists()
 
 
 @pytest.fixture

@@ -101,6 +101,20 @@ def test_for_a_while_both_secrets_sign(webhook, inside, say, work, pass_time):
         Standard(before).verify(second.body, second.headers)
 
 
+def test_only_the_last_two_secrets_sign(webhook, inside, say, work):
+    secrets = [secret_of(webhook)]
+    for _ in range(2):
+        webhooks.change_secret(webhook)
+        secrets.append(secret_of(webhook))
+    say()
+    work()
+    [request] = inside.requests
+    for secret in secrets[1:]:
+        Standard(secret).verify(request.body, request.headers)
+    with pytest.raises(WebhookVerificationError):
+        Standard(secrets[0]).verify(request.body, request.headers)
+
+
 def test_they_come_in_order_and_once(webhook, inside, say, work):
     messages = [say(str(number)) for number in range(20)]
     work()

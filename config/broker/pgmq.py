@@ -18,6 +18,7 @@ from typing import Any
 import django.db
 import psycopg
 from celery.worker import state
+from django.conf import settings
 from kombu.transport import pgmq, virtual
 from kombu.utils.url import sanitize_url
 from psycopg.conninfo import conninfo_to_dict
@@ -48,12 +49,9 @@ class OwnConnection:
             if self._open is None:
                 # Without prepared statements: with a pooler, the next query may reach a server
                 # connection without them.
-                self._open = psycopg.connect(
-                    self._url,
-                    autocommit=True,
-                    prepare_threshold=None,
-                    connect_timeout=CONNECT_TIMEOUT_S,
-                )
+                parameters: Any = settings.DATABASE_TIMEOUTS | conninfo_to_dict(self._url)
+                parameters["connect_timeout"] = CONNECT_TIMEOUT_S
+                self._open = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
             try:
                 yield self._open
             except psycopg.OperationalError:

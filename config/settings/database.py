@@ -87,6 +87,17 @@ else:
 _options = DATABASES["default"].setdefault("OPTIONS", {})
 assert isinstance(_options, dict)
 _options["pool"] = {"min_size": 0, "max_size": 14, "timeout": 30, "max_idle": 60}
+# Without these, a query waits a quarter of an hour for a server whose packets are lost. With them,
+# it fails after 20 seconds. Sockets in folders ignore them. `DATABASE_URL` can set others.
+# https://www.postgresql.org/docs/18/libpq-connect.html
+DATABASE_TIMEOUTS: dict[str, object] = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 20_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
+DATABASES["default"]["OPTIONS"] = _options = DATABASE_TIMEOUTS | _options
 # With a pooler such as PgBouncer, the next transaction may use another server connection, without
 # the prepared statements, cursors and listeners of the current one.
 POOLER = not EMBEDDED_POSTGRES if _env.pooler is None else _env.pooler

@@ -13,8 +13,10 @@ import pytest
 from django.db import connection
 from kombu import Consumer, Queue
 
+from config.broker import pgmq
 from config.celery import app
 from config.postgres import server
+from projects.core.database import own_connection
 from tests.server import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,6 +72,16 @@ def test_its_options_are_heeded(address, queue_name):
         with connection.cursor() as cursor:
             cursor.execute("SELECT DISTINCT application_name FROM pg_stat_activity")
             assert ("the broker",) in cursor.fetchall()
+
+
+def test_connections_to_a_database_that_is_cut_off_end_after_seconds(address):
+    """Of the broker and of Django. An address may have limits of its own."""
+    limits = {"tcp_user_timeout": "20000", "keepalives_idle": "10"}
+    with own_connection() as django_connection:
+        assert limits.items() <= django_connection.info.get_parameters().items()
+    with pgmq.OwnConnection(f"{server.libpq_url(address)}?keepalives_idle=30").connection() as own:
+        changed = limits | {"keepalives_idle": "30"}
+        assert changed.items() <= own.info.get_parameters().items()
 
 
 def test_two_workers_may_be_the_first_to_use_a_queue(address, queue_name):

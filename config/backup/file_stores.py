@@ -107,9 +107,18 @@ def save(name: str, data: IO[bytes]) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.restored")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        shutil.copyfileobj(data, file)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            shutil.copyfileobj(data, file)
+    except BaseException:
+        draft.unlink()
+        raise
     draft.replace(path)
+
+
+def exists(name: str) -> bool:
+    with failing_as_oserror():
+        return default_storage.exists(name)
 
 
 def all_names() -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Restores a backup, and repeats the forget requests that were made after it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -51,7 +52,15 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
     manifest = archive.verify(options.file)
     server = check_target(options, manifest)
     print_line(f"Restoring the state of {manifest['taken_at']}")
-    database.replace_database(_save_files(options.file), manifest, server)
+    new_files: list[str] = []
+    try:
+        database.replace_database(_save_files(options.file, new_files), manifest, server)
+    except BaseException:
+        # They may have been forgotten since the backup.
+        for name in new_files:
+            with suppress(OSError):
+                file_stores.remove(name)
+        raise
     pre_migrate.disconnect(restore_marker.block_migration)
     call_command("migrate", verbosity=0, interactive=False)
     if not options.without_tombstones:
@@ -126,11 +135,16 @@ def check_target(options: RestoreOptions, manifest: dict[str, Any]) -> int:
     return server
 
 
-def _save_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield the members of the backup. Those that are files are saved first."""
+def _save_files(path: Path, new_files: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the members of the backup. Those that are files are saved first. The names of files
+    that did not exist are added to `new_files`.
+    """
     for name, data in archive.members(path):
         if name.startswith(archive.FILES):
-            file_stores.save(name.removeprefix(archive.FILES), data)
+            file = name.removeprefix(archive.FILES)
+            if not file_stores.exists(file):
+                new_files.append(file)
+            file_stores.save(file, data)
         yield name, data
 
 

@@ -27,6 +27,8 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
 from config.backup import archive, create, database, file_stores, pg_tools
 from config.backup.archive import BackupWriter, InvalidBackupError
+from config.backup.restore import RestoreOptions
+from config.backup.restore import restore as restore_backup
 from config.backup.snapshot import take_snapshot
 from config.health import views
 from memory.forgetting.service import ForgetScope, forget
@@ -274,6 +276,36 @@ def test_a_file_that_is_there_is_not_written_over(backup_file):
 def test_a_restore_without_tombstones_is_refused_by_default(backup_file):
     with pytest.raises(CommandError, match="was forgotten since the backup comes back"):
         call_command("restore", str(backup_file))
+
+
+@pytest.mark.parametrize("failure", [pg_tools.BackupError("No room"), KeyboardInterrupt()])
+def test_a_restore_that_fails_leaves_no_file_that_was_not_there(
+    backup_file, settings, monkeypatch, failure
+):
+    def fail(members, *arguments) -> None:
+        assert [name for name, _ in members if name.startswith(archive.FILES)] == ["files/a"]
+        assert default_storage.exists("a")
+        raise failure
+
+    monkeypatch.setattr("config.backup.restore.check_target", Mock(return_value=18))
+    monkeypatch.setattr(archive, "verify", Mock(return_value={"taken_at": "today"}))
+    monkeypatch.setattr(database, "replace_database", fail)
+    options = RestoreOptions(backup_file, without_tombstones=True)
+    for _ in range(2):
+        with pytest.raises(type(failure)):
+            restore_backup(options, Mock())
+        assert not list(settings.MEDIA_ROOT.rglob("*a*"))
+    default_storage.save("a", ContentFile(b"of a"))
+    with pytest.raises(type(failure)):
+        restore_backup(options, Mock())
+    assert default_storage.exists("a")
+
+
+def test_a_file_that_does_not_fit_leaves_nothing(settings, monkeypatch):
+    monkeypatch.setattr("shutil.copyfileobj", Mock(side_effect=OSError(errno.ENOSPC, "Full")))
+    with pytest.raises(OSError, match="Full"):
+        file_stores.save("attachments/birds.png", io.BytesIO(b"pixels"))
+    assert not [path for path in settings.MEDIA_ROOT.rglob("*") if path.is_file()]
 
 
 def test_a_damaged_line_of_them_is_named(backup_file, settings):

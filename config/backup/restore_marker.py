@@ -1,12 +1,16 @@
 """Marks the database while a restore is unfinished, because it may then contain forgotten data.
 
 The marker is set in the transaction that restores the tables, and removed at the end of the
-restore.
+restore. A lock in the data folder prevents a restore beside the processes that `run` started.
 """
 
-from contextlib import suppress
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import psycopg
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connections
 
@@ -45,3 +49,30 @@ def block_process() -> None:
     with suppress(psycopg.Error), own_connection(connect_timeout=CONNECT_TIMEOUT_S) as database:
         if database.execute("SELECT to_regclass(%s)", [f"public.{TABLE}"]).fetchone() != (None,):
             raise CommandError(UNFINISHED)
+
+
+@contextmanager
+def process_lock(mode: int) -> Iterator[None]:
+    """Lock the data folder: `fcntl.LOCK_SH` for a process, `fcntl.LOCK_EX` for a restore.
+
+    A program that replaces this process keeps the lock. Without access to the folder, nothing is
+    locked. Raises `CommandError`.
+    """
+    try:
+        handle = os.open(settings.DATA_DIR / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, mode | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CommandError(
+                f"A process that `run` started uses {settings.DATA_DIR}: stop Strata first."
+                if mode == fcntl.LOCK_EX
+                else f"A restore on {settings.DATA_DIR} is under way."
+            ) from error
+        os.set_inheritable(handle, True)
+        yield
+    finally:
+        os.close(handle)

@@ -49,6 +49,7 @@ TEXTS = """
 
 @pytest.fixture(autouse=True)
 def places(settings, tmp_path):
+    settings.DATA_DIR = tmp_path
     settings.TOMBSTONES = tmp_path / "tombstones.jsonl"
     settings.MEDIA_ROOT = tmp_path / "files"
 
@@ -362,6 +363,23 @@ def test_no_process_starts_on_a_database_whose_restore_was_broken_off(monkeypatc
                 call_command("run", part)
         finally:
             cursor.execute("DROP TABLE public.restore_under_way")
+
+
+@pytest.mark.django_db
+def test_a_restore_does_not_begin_beside_a_process_and_none_starts_meanwhile(
+    backup_file, monkeypatch
+):
+    """A web process without requests has no connection to the database."""
+    serve = Mock(side_effect=lambda *_, **__: call_command("restore", str(backup_file)))
+    monkeypatch.setattr("config.runtime.web.serve", serve)
+    monkeypatch.setattr("config.runtime.web.bound_socket", Mock())
+    with pytest.raises(CommandError, match="A process that `run` started uses"):
+        call_command("run", "web")
+    restore = "config.management.commands.restore.restore"
+    monkeypatch.setattr(restore, lambda *arguments: call_command("run", "web"))
+    with pytest.raises(CommandError, match="A restore on .* is under way"):
+        call_command("restore", str(backup_file))
+    assert serve.call_count == 1
 
 
 def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):

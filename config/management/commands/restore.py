@@ -1,5 +1,6 @@
 """Management command `restore`: replace the database and the files by a backup."""
 
+import fcntl
 import signal
 from argparse import ArgumentParser
 from pathlib import Path
@@ -10,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError as DjangoDatabaseError
 from psycopg import Error as DatabaseError
 
+from config.backup import restore_marker
 from config.backup.restore import RestoreOptions, restore
 from config.management.commands.up import data_dir_lock
 from projects.core.errors import DomainError
@@ -50,7 +52,7 @@ class Command(BaseCommand):
         )
         try:
             # The lock also prevents `up` from starting during the restore.
-            with data_dir_lock(settings.DATA_DIR):
+            with data_dir_lock(settings.DATA_DIR), restore_marker.process_lock(fcntl.LOCK_EX):
                 restore(restore_options, self.stdout.write)
         except KeyboardInterrupt:
             raise CommandError(

@@ -1,5 +1,6 @@
 """Management command `run`: run one part of Strata, for installations on several machines."""
 
+import fcntl
 import os
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
@@ -40,7 +41,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, part: str, **options: Any) -> None:
         # The process imports Strata's apps from this folder.
         os.chdir(settings.BASE_DIR)
-        restore_marker.block_process()
+        with restore_marker.process_lock(fcntl.LOCK_SH):
+            restore_marker.block_process()
+            self.run(part, options)
+
+    def run(self, part: str, options: dict[str, Any]) -> None:
         if part == "web":
             web.serve(web.bound_socket(options["port"], options["host"]), drain_s=options["drain"])
             return

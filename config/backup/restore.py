@@ -7,7 +7,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
+from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.signals import pre_migrate
@@ -20,6 +22,7 @@ from memory.forgetting import tombstones
 from memory.forgetting.replay import replay
 from memory.models import Tombstone
 from projects.core.database import collect_statistics
+from projects.models import Token
 
 # The number of rows, or of files, per query.
 BATCH_SIZE = 1_000
@@ -35,6 +38,7 @@ class RestoreOptions:
     tombstones: Sequence[Path] = ()
     without_tombstones: bool = False
     replace: bool = False
+    revoke_tokens: bool = False
 
 
 def restore(options: RestoreOptions, print_line: Print) -> None:
@@ -69,14 +73,14 @@ def restore(options: RestoreOptions, print_line: Print) -> None:
         print_line(f"Forgotten again, since the backup: {forgotten or 'nothing'}")
     complete_own_tombstone_file(tombstone_files)
     remove_unreferenced_files(options.replace, print_line)
+    end_access(options.revoke_tokens, print_line)
     collect_statistics()
     restore_marker.remove()
     if manifest["files"].get("from") == file_stores.LEFT_OUT:
         print_line("The backup contains no files. Restore them from another copy.")
     if manifest["secret_key"] != secret_key_fingerprint():
         print_line(
-            "The secret key differs from that of the backup: all users must sign in again, and"
-            " webhook receivers need new secrets."
+            "The secret key differs from that of the backup: webhook receivers need new secrets."
         )
 
 
@@ -146,6 +150,22 @@ def _save_files(path: Path, new_files: list[str]) -> Iterator[tuple[str, IO[byte
                 new_files.append(file)
             file_stores.save(file, data)
         yield name, data
+
+
+def end_access(revoke_tokens: bool, print_line: Print) -> None:
+    """Sign out all browsers, because some were signed out since the backup. With `revoke_tokens`,
+    revoke all API tokens, for the same reason.
+    """
+    Session.objects.all().delete()
+    UserSession.objects.all().delete()
+    print_line("All users must sign in again.")
+    if revoke_tokens:
+        Token.objects.all().delete()
+    elif count := Token.objects.count():
+        print_line(
+            f"API tokens are as in the backup ({count}), also those that were revoked since. Revoke"
+            " them with `manage.py revoke_token`, or all with --revoke-tokens."
+        )
 
 
 def complete_own_tombstone_file(tombstone_files: Sequence[Path]) -> None:

@@ -27,7 +27,7 @@ from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
 from config.backup import archive, create, database, file_stores, pg_tools
 from config.backup.archive import BackupWriter, InvalidBackupError
-from config.backup.restore import RestoreOptions
+from config.backup.restore import RestoreOptions, end_access
 from config.backup.restore import restore as restore_backup
 from config.backup.snapshot import take_snapshot
 from config.health import views
@@ -35,6 +35,7 @@ from memory.forgetting.service import ForgetScope, forget
 from memory.layers.conversations import summarise
 from memory.models import Cursor
 from memory.recall.indexing import catch_up
+from projects.models import Token
 from tests.server import ROOT
 
 pytestmark = pytest.mark.process
@@ -307,6 +308,19 @@ def test_a_file_that_does_not_fit_leaves_nothing(settings, monkeypatch):
     with pytest.raises(OSError, match="Full"):
         file_stores.save("attachments/birds.png", io.BytesIO(b"pixels"))
     assert not [path for path in settings.MEDIA_ROOT.rglob("*") if path.is_file()]
+
+
+@pytest.mark.django_db
+def test_a_restore_signs_all_browsers_out_and_revokes_tokens_if_asked(owner, client):
+    Token.issue(owner, name="script")
+    client.force_login(owner)
+    assert client.get("/", follow=True).context["user"] == owner
+    printed: list[str] = []
+    end_access(False, printed.append)
+    assert client.get("/")["Location"].startswith("/accounts/login/")
+    assert "API tokens are as in the backup (1)" in printed[1]
+    end_access(True, printed.append)
+    assert printed[2:] == printed[:1] and not Token.objects.exists()
 
 
 def test_a_damaged_line_of_them_is_named(backup_file, settings):

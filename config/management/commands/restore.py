@@ -42,13 +42,22 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace", action="store_true", help="delete the projects that exist here"
         )
+        parser.add_argument(
+            "--revoke-tokens",
+            action="store_true",
+            help="revoke all API tokens, because some were revoked since the backup",
+        )
 
     def handle(self, *, file: Path, tombstones: list[Path], **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if options["without_tombstones"] and tombstones:
             raise CommandError("Use either --tombstones or --without-tombstones.")
         restore_options = RestoreOptions(
-            file, tombstones, options["without_tombstones"], options["replace"]
+            file,
+            tombstones,
+            options["without_tombstones"],
+            options["replace"],
+            options["revoke_tokens"],
         )
         try:
             # The lock also prevents `up` from starting during the restore.

@@ -71,6 +71,7 @@ def store_image(
         # The session was deleted in the meantime, or the database is away.
         attachment.file.delete(save=False)
         raise
+    file_removal.keep_file(attachment)
     return attachment
 
 
@@ -92,7 +93,7 @@ def store_file(
         size=len(image.data),
         sha256=image.sha256,
     )
-    attachment.file.save(attachment.name, ContentFile(image.data), save=False)
+    file_removal.write_file(attachment, attachment.name, ContentFile(image.data))
     return attachment
 
 

@@ -1,4 +1,4 @@
-"""Removes files whose row was deleted, but never while a backup copies them.
+"""Removes files whose row was deleted or never saved, but never while a backup copies them.
 
 A backup reads the rows in a snapshot. While it holds a lock, it links the files into its own
 folder, or reads them from a bucket. Code that removes a file first deletes its row. If the lock is
@@ -19,14 +19,17 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
+from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import F, FileField, Model
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from chat.models import FileRemoval
 
@@ -35,6 +38,8 @@ FILES_LOCK_ID = 0x66696C6573
 # The maximum number of removals in one sweep.
 BATCH_SIZE = 1_000
 FIRST_WAIT, MAX_WAIT = timedelta(minutes=1), timedelta(hours=1)
+# A file whose row is not saved within this time is removed.
+SAVE_WITHIN = timedelta(days=1)
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +54,25 @@ def attribute_removals_to(act: UUID) -> Iterator[None]:
         yield
     finally:
         _forget_act.reset(token)
+
+
+def write_file(row: Any, name: str, content: File) -> None:
+    """Write `content` as the file of `row`, which is not saved yet.
+
+    If this process dies before it saves `row`, the sweep removes the file. Outside of a
+    transaction, the removal is therefore stored first. Call `keep_file` once `row` is saved.
+    """
+    path = row.file.field.generate_filename(row, name)
+    FileRemoval.objects.create(
+        project_id=row.project_id, path=path, next_try_at=timezone.now() + SAVE_WITHIN
+    )
+    row.file.save(name, content, save=False)
+
+
+def keep_file(row: Any, path: str = "") -> None:
+    """Cancel the removal that `write_file` stored, of the file of `row` or of the one at `path`."""
+    path = path or str(row.file.name)
+    FileRemoval.objects.filter(project_id=row.project_id, path=path).delete()
 
 
 def schedule_removal(project_id: UUID, path: str) -> None:

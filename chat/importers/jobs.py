@@ -85,7 +85,7 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     check_file(name, cast(BinaryIO, file.file), format)
     file.seek(0)
     upload = Import(project=project, user=user, name=name, format=format)
-    upload.file.save(name, file, save=False)
+    file_removal.write_file(upload, name, file)
     try:
         with transaction.atomic():
             # Locked, so that simultaneous requests are counted.
@@ -97,6 +97,7 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
         # With IntegrityError, the project or the user was deleted in the meantime.
         upload.file.delete(save=False)
         raise
+    file_removal.keep_file(upload)
     # If the broker is unavailable, `find_interrupted` finds the import later.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload

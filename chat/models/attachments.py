@@ -51,8 +51,9 @@ class Attachment(IdModel, ProjectScopedModel):
 class FileRemoval(IdModel):
     """A file to delete, unless a row refers to it. This row is deleted after the file.
 
-    It is inserted in the transaction that deletes a row with the file, or after a rollback. The
-    project is stored as a plain id, because deleted projects leave files too.
+    It is inserted in the transaction that deletes a row with the file, after a rollback, or before
+    a new file is written. The project is stored as a plain id, because deleted projects leave files
+    too.
     """
 
     project_id = models.UUIDField(_("project ID"))

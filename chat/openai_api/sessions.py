@@ -99,6 +99,7 @@ class Uploads:
         self._used.append(attachment)
         attachment.session = session
         attachment.save(force_insert=True)
+        file_removal.keep_file(attachment)
         return attachment.pk
 
     def delete_files(self, *, is_stored: bool) -> None:

@@ -49,7 +49,7 @@ def add_file(
     size, sha256 = _measure(content)
     revision = FileRevision(project=project, size=size, sha256=sha256, added_by=user)
     content.seek(0)
-    revision.file.save(name, StoredFile(content), save=False)
+    file_removal.write_file(revision, name, StoredFile(content))
     path = str(revision.file.name)
     try:
         with transaction.atomic():
@@ -59,6 +59,7 @@ def add_file(
         raise
     if revision.file.name != path or revision._state.adding:
         default_storage.delete(path)
+    file_removal.keep_file(revision, path)
     return document
 
 

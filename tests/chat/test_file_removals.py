@@ -1,5 +1,7 @@
 """A file whose row is gone goes too: what keeps it may be away for a while, and is asked again."""
 
+import io
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -8,14 +10,17 @@ from django.core.files.storage import FileSystemStorage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.db.models import F
+from django.db.models.fields.files import FieldFile
 from django.urls import reverse
 from django_celery_beat.models import PeriodicTask
 
 from chat import attachments, tasks
 from chat.attachments import file_removal
 from chat.conversations.messages import post_message
+from chat.importers.jobs import create_import
 from chat.models import Attachment, FileRemoval, Session, Visibility
 from config.observability.metrics.collectors import pending, retrying
+from memory.files.adding import add_file
 from memory.forgetting.service import ForgetScope, forget, preview
 from memory.models import Activity, ActivityVerb
 from projects.services import delete_project
@@ -76,6 +81,54 @@ def test_it_is_gone_at_once_where_nothing_is_in_the_way(send, project, session, 
     receipt = forget(project, ForgetScope(session=session.pk), owner)
     assert not default_storage.exists(image.file.name)
     assert receipt.awaiting_files == 0
+    assert not FileRemoval.objects.exists()
+
+
+class KilledError(BaseException):
+    """The process is killed, so that it cleans up nothing."""
+
+
+@pytest.fixture
+def uploads(send, project, owner) -> dict[str, Callable[[], object]]:
+    """Stores a file of each kind."""
+    jsonl = b'{"role": "user", "content": "Hello", "created_at": "2026-03-01T12:00:00Z"}\n'
+    return {
+        "image": send,
+        "file": lambda: add_file(project, owner, "plan.txt", io.BytesIO(b"The plan.")),
+        "import": lambda: create_import(project, owner, SimpleUploadedFile("a.jsonl", jsonl)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["image", "file", "import"])
+def test_the_file_of_an_upload_whose_process_is_killed_is_removed_after_a_day(
+    uploads, kind, monkeypatch, away
+):
+    def write(row, name, content, **options) -> None:
+        saved.append(default_storage.save(row.field.generate_filename(row.instance, name), content))
+        raise KilledError
+
+    saved: list[str] = []
+    monkeypatch.setattr(FieldFile, "save", write)
+    away.fails = KilledError
+    with pytest.raises(KilledError):
+        uploads[kind]()
+    away.fails = None
+    tasks.sweep_removals()
+    assert default_storage.exists(saved[0])
+    counts = {
+        (metric.name, str(sample.labels)): sample.value
+        for metric in pending()
+        for sample in metric.samples
+    }
+    assert counts["strata_pending_items", "{'kind': 'files'}"] == 0
+    FileRemoval.objects.update(next_try_at=F("next_try_at") - file_removal.SAVE_WITHIN)
+    tasks.sweep_removals()
+    assert not default_storage.exists(saved[0])
+
+
+@pytest.mark.parametrize("kind", ["image", "file", "import"])
+def test_a_stored_upload_is_not_removed(uploads, kind):
+    uploads[kind]()
     assert not FileRemoval.objects.exists()
 
 

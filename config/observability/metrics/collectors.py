@@ -67,7 +67,8 @@ def pending() -> Iterator[Metric]:
         "deliveries": (Delivery.objects.waiting(), "created_at"),
         "imports": (Import.objects.filter(state__in=unfinished_imports), "created_at"),
         "replies": (Message.objects.unfinished(), "created_at"),
-        "files": (FileRemoval.objects.all(), "created_at"),
+        # Without removals that wait for the row of a new file.
+        "files": (FileRemoval.objects.exclude(attempts=0, next_try_at__gt=Now()), "created_at"),
     }
     count = _gauge("strata_pending_items", "Unfinished items, at most 10000 of a kind.", "kind")
     age = _gauge("strata_pending_oldest_age_seconds", "Age of the oldest unfinished item.", "kind")

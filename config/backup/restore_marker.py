@@ -5,6 +5,7 @@ restore. A lock in the data folder prevents a restore beside the processes that 
 """
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ from django.db import connections
 
 from config.health.heartbeats import CONNECT_TIMEOUT_S
 from projects.core.database import own_connection
+
+log = logging.getLogger(__name__)
 
 TABLE = "restore_under_way"
 UNFINISHED = (
@@ -55,8 +58,8 @@ def block_process() -> None:
 def process_lock(mode: int) -> Iterator[None]:
     """Lock the data folder: `fcntl.LOCK_SH` for a process, `fcntl.LOCK_EX` for a restore.
 
-    A program that replaces this process keeps the lock. Without access to the folder, nothing is
-    locked. Raises `CommandError`.
+    A program that replaces this process keeps the lock. Without access to the folder, or on a file
+    system without locks, nothing is locked. Raises `CommandError`.
     """
     try:
         handle = os.open(settings.DATA_DIR / "run.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -72,6 +75,8 @@ def process_lock(mode: int) -> Iterator[None]:
                 if mode == fcntl.LOCK_EX
                 else f"A restore on {settings.DATA_DIR} is under way."
             ) from error
+        except OSError as error:
+            log.warning("folder_not_locked cause=%r", error)
         os.set_inheritable(handle, True)
         yield
     finally:

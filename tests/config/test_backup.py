@@ -1,6 +1,7 @@
 """Backups: taken while people go on, whole or not at all; what was forgotten stays forgotten."""
 
 import errno
+import fcntl
 import gc
 import io
 import os
@@ -25,7 +26,7 @@ from django.db import connection, connections
 from chat.attachments import file_removal
 from chat.conversations.messages import ask, draft, post_messages
 from chat.models import Attachment, Message, Session
-from config.backup import archive, create, database, file_stores, pg_tools
+from config.backup import archive, create, database, file_stores, pg_tools, restore_marker
 from config.backup.archive import BackupWriter, InvalidBackupError
 from config.backup.restore import RestoreOptions, end_access
 from config.backup.restore import restore as restore_backup
@@ -394,6 +395,12 @@ def test_a_restore_does_not_begin_beside_a_process_and_none_starts_meanwhile(
     with pytest.raises(CommandError, match="A restore on .* is under way"):
         call_command("restore", str(backup_file))
     assert serve.call_count == 1
+
+
+def test_processes_start_on_a_file_system_without_locks(monkeypatch):
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks")))
+    with restore_marker.process_lock(fcntl.LOCK_SH):
+        pass
 
 
 def test_files_in_a_folder_need_no_packages_of_a_bucket(settings, monkeypatch):

@@ -69,12 +69,12 @@ def _names_function(tool: object) -> bool:
     return isinstance(function, dict) and is_text(function.get("name"))
 
 
-class StreamOptionsSerializer(serializers.Serializer):
-    include_usage = serializers.BooleanField(required=False, default=False)
-
-
 def optional(field: type[serializers.Field], **limits: Any) -> serializers.Field:
     return field(required=False, allow_null=True, **limits)
+
+
+class StreamOptionsSerializer(serializers.Serializer):
+    include_usage = optional(serializers.BooleanField)
 
 
 class ChatCompletionSerializer(serializers.Serializer):

@@ -116,7 +116,7 @@ class ChatCompletionView(OpenAIView):
         envelope = ResponseEnvelope.create(
             reply.pk.hex if reply else uuid4().hex,
             project.slug,
-            params.get("stream_options", {}).get("include_usage", False),
+            bool(params.get("stream_options", {}).get("include_usage")),
         )
         if reply is not None:
             starting = live_replies.start(reply, Payer.of(request), options)

@@ -130,6 +130,12 @@ def test_a_stream_tells_what_it_took_where_that_is_asked(strata, say):
     assert all("usage" in chunk.model_fields_set and chunk.usage is None for chunk in chunks)
 
 
+def test_a_stream_option_without_a_value_is_not_set(strata, say):
+    strata.model.say("One two three.")
+    chunks = list(say("Count", stream=True, stream_options={"include_usage": None}))
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
 def test_the_stream_ends_as_the_official_one(strata, slug):
     body = {"model": slug, "messages": [{"role": "user", "content": "Hello"}], "stream": True}
     client = strata.client()

@@ -16,7 +16,7 @@ from chat.permissions import session_for_writing
 from memory.api.base import AS_OF, moment_parameter
 from memory.api.forgetting import ForgetReceiptSerializer, forget_data
 from memory.files import access, adding, processing
-from memory.files.responses import file_response
+from memory.files.responses import DOWNLOAD_TYPE, file_response
 from memory.forgetting.service import ForgetScope
 from memory.models import File, FileRevision, FileState
 from projects.api.members import MembershipMixin
@@ -226,7 +226,7 @@ class FileTextView(FileMixin, APIView):
 class FileDownloadView(FileMixin, APIView):
     """The stored bytes of a file."""
 
-    @extend_schema(parameters=[VERSION], responses={200: OpenApiTypes.BINARY})
+    @extend_schema(parameters=[VERSION], responses={(200, DOWNLOAD_TYPE): OpenApiTypes.BINARY})
     def get(self, request, slug: str, pk) -> HttpResponseBase:
         return file_response(self.find_version(request, pk))
 

@@ -18,6 +18,7 @@ from projects.core.errors import UnavailableError
 from projects.core.http.file_responses import stream_file
 
 PDF = "application/pdf"
+DOWNLOAD_TYPE = "application/octet-stream"
 IMAGE_WIDTH = 1_000
 # The maximum number of pages that a web process renders at the same time, and the seconds that a
 # request waits for others. A page takes .15 s, and a hostile page up to 30 s and 400 MB.
@@ -53,7 +54,7 @@ def file_response(revision: FileRevision) -> HttpResponseBase:
         raise Http404 from error
     name, size = PurePath(revision.document.name).name, revision.size
     connections.close_all()
-    return _protected(stream_file(file, name, "application/octet-stream", size=size))
+    return _protected(stream_file(file, name, DOWNLOAD_TYPE, size=size))
 
 
 def page_response(request: HttpRequest, revision: FileRevision, page: int) -> HttpResponseBase:

@@ -53,6 +53,14 @@ def test_a_message_may_be_answered_with_data_or_events(schema):
     assert {"message", "lookups", "thinking", "delta", "done", "error"} == {*event["enum"]}
 
 
+def test_no_route_sends_a_file_as_json(schema):
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            content = operation["responses"].get("200", {}).get("content", {})
+            json = content.get("application/json", {}).get("schema", {})
+            assert json.get("format") != "binary", path
+
+
 def test_every_route_says_how_it_fails(schema):
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():

@@ -38,7 +38,7 @@ class ModelVariables(Variables):
         secret=True,
         in_readme=True,
     )
-    openai_base_url: str = var(
+    openai_base_url: Http = var(
         "OPENAI_BASE_URL",
         "",
         "an http:// or https:// address",

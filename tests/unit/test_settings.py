@@ -40,6 +40,7 @@ def secret_file(tmp_path):
         (DatabaseVariables, "STRATA_REPLICA_URL", "mysql://x", "postgresql://USER"),
         (DatabaseVariables, "CELERY_BROKER_URL", "kafka://x", "a pgmq://, redis:// or amqp://"),
         (ModelVariables, "STRATA_CHAT_MODEL", "gpt-canary", "`demo` or a model name"),
+        (ModelVariables, "OPENAI_BASE_URL", "llm.example.org/v1", "an http:// or https:// address"),
         (RecallVariables, "STRATA_EMBEDDER", "extractive", "`static` or an embedding model's name"),
         (RecallVariables, "STRATA_SEARCH_LANGUAGE", "a b", "a text search configuration"),
         (LimitVariables, "STRATA_RATE_READS", "5/fortnight", "a rate such as 60/minute"),

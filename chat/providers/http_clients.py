@@ -100,6 +100,8 @@ MAX_PAUSE_STREAMS = 13
 # The keys of text in a delta. Servers use different names.
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
+# An event of chat completions, and the end of a reply in it. Quotes within a text are escaped.
+CHUNK, FINISHED = b'"choices":', re.compile(rb'"finish_reason":\s*[^n\s]')
 EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 # Reasoning in the text of a reply. pydantic-ai recognises a tag only as the whole text of an event.
@@ -204,6 +206,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         self._stream = stream
         self._channel = channel
         self._is_thinking = self._has_text = False
+        self._has_chunks = self._is_finished = False
         # The beginning of a tag, until the event with the rest arrives.
         self._tag_start: ParsedEvent | None = None
         self._events = self._batches()
@@ -220,6 +223,7 @@ class BatchedEventStream(httpx2.AsyncByteStream):
             async for chunk in self._stream:
                 *events, rest = EVENT_END.split(rest + chunk)
                 for event in _merge(self._with_whole_tags(events)):
+                    self._note_end(event.content)
                     pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
                     for ready in self._not_passed_on(event):
                         yield ready.content + b"\n\n"
@@ -233,9 +237,19 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         for ready in self._not_passed_on(None):
             yield ready.content + b"\n\n"
         if rest:
+            self._note_end(rest)
             yield rest
+        if self._channel and self._has_chunks and not self._is_finished:
+            # The connection to a server that died can end like the connection to one that is done.
+            failure = failure or httpx2.RemoteProtocolError("The stream ended before the reply.")
         if failure is not None:
             raise failure
+
+    def _note_end(self, content: bytes) -> None:
+        self._has_chunks = self._has_chunks or CHUNK in content
+        self._is_finished = (
+            self._is_finished or DONE_EVENT in content or bool(FINISHED.search(content))
+        )
 
     def _with_whole_tags(self, events: Iterable[bytes]) -> "Iterator[ParsedEvent]":
         """Yield the parsed events. The tags of reasoning at the beginning of the reply get events

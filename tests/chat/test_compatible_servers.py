@@ -51,6 +51,7 @@ class Wire:
     def __init__(self) -> None:
         self.answers: list[Sequence | tuple[int, object]] = []
         self.requests: list[dict] = []
+        self.ending = ["[DONE]"]
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(json.loads(request.content))
@@ -61,7 +62,7 @@ class Wire:
         return httpx2.Response(200, headers=headers, content=self._pieces(answer))
 
     async def _pieces(self, answer: Sequence) -> AsyncIterator[bytes]:
-        for piece in [*answer, "[DONE]"]:
+        for piece in [*answer, *self.ending]:
             events = piece if isinstance(piece, list) else [piece]
             lines = (it if isinstance(it, str) else json.dumps(it) for it in events)
             yield b"".join(f"data: {line}\n\n".encode() for line in lines)
@@ -110,6 +111,26 @@ def forbidden(*names: str) -> tuple[int, dict]:
 
 def at(address: str) -> PydanticAIProvider:
     return PydanticAIProvider("lab:m", ModelServer("compatible", address, "key"))
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"content": "The cutover is"},
+        {"tool_calls": [{"index": 0, "id": "1", "function": {"name": "tide", "arguments": "{"}}]},
+    ],
+)
+def test_a_stream_that_ends_before_the_reply_has_failed(wire, provider, delta):
+    wire.answers, wire.ending = [[event(delta)]], []
+    with pytest.raises(ProviderError, match="connection"):
+        stream(provider)
+
+
+def test_either_sign_of_the_end_completes_a_reply(wire, provider):
+    wire.answers = [[event({"content": "Hello"})]]
+    assert stream(provider)[0] == "Hello"
+    wire.answers, wire.ending = [words("Hello")], []
+    assert stream(provider)[0] == "Hello"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Preparation before processes start: tables, the broker's schema, the first user."""
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from pkgutil import iter_modules
@@ -19,6 +21,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from config import beat_schedule
 from config.backup import restore_marker
 from config.postgres import server
+from config.settings import reference
 from projects.core.database import PreparedQuery, own_connection
 from projects.core.search_languages import search_languages
 
@@ -45,6 +48,11 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
             " terminates TLS, every page redirects to itself. Set STRATA_TRUSTED_PROXIES to the"
             " number of proxies."
         )
+    declared = {name for group in reference.GROUPS for name, _, _ in reference.declared(group)}
+    for name in sorted(os.environ.keys() - declared - {f"{name}_FILE" for name in declared}):
+        # Other variables, such as those of the files in deploy/, may also begin with STRATA_.
+        if name.startswith("STRATA_") and (similar := get_close_matches(name, declared, 1, 0.9)):
+            print_line(f"{name} is not a setting and has no effect. Did you mean {similar[0]}?")
     if settings.DATABASE_URL:
         wait_for_database()
     with preparation_lock(print_line):

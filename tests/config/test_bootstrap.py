@@ -99,6 +99,21 @@ def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxi
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [
+        ("STRATA_RATE_READ", True),
+        ("STRATA_OIDC_CLIENT_SECRET_FILE", False),
+        ("STRATA_CONCURRENCY", False),
+    ],
+)
+def test_a_misspelled_variable_is_warned_of(monkeypatch, capsys, name, warned):
+    monkeypatch.setenv(name, "1")
+    call_command("prepare")
+    assert (f"{name} is not a setting" in capsys.readouterr().out) == warned
+
+
+@pytest.mark.django_db
 def test_the_prepared_queries_are_compiled_before_any_process_starts(settings, monkeypatch):
     settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
     monkeypatch.setattr(bootstrap, "migrate", lambda: None)

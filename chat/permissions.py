@@ -176,8 +176,8 @@ def message_for_changing(user, pk, token=None) -> Message:
 def may_change(member: Membership, message: Message) -> bool:
     """Return whether `member` may edit and delete `message`.
 
-    Owners may change every message. Other writers may change their own and those of other roles
-    than `user`.
+    Owners may change every message. Other writers may change their own messages, and all messages
+    whose role is not `user`.
     """
     own = message.role != Role.USER or message.author_id == member.user_id
     return member.role == MemberRole.OWNER or (member.may_write and own)

@@ -1,7 +1,7 @@
 """Signal handlers that update memory after changes to chats and projects.
 
-They run in the transaction of the change, if there is one (chat/signals.py). A change to messages
-has locked the session's row.
+They run in the transaction of the change, if there is one (chat/signals.py). When messages change,
+the sender of the signal has already locked the session's row.
 """
 
 from collections.abc import Collection, Sequence

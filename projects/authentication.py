@@ -46,7 +46,7 @@ def _tokens_by_key(key: str) -> QuerySet[Token]:
 
 
 def is_signed_in(request: HttpRequest) -> bool:
-    """Return whether the token of the request is valid or, without a token, its session cookie.
+    """Return whether the request has a valid token or, if it has no token, a valid session cookie.
 
     For code that runs before the middleware.
     """

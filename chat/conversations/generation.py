@@ -42,7 +42,7 @@ SERVER_STOPPED = _("The server was stopped before this reply was finished.")
 INTERNAL_ERROR = _("Strata failed to generate this reply.")
 FILTERED = _("The provider blocked the rest of the reply.")
 IMAGES_NOT_SEEN = _("This model cannot see images. It received their descriptions instead.")
-MESSAGE_CUT = _("The message is too long for this model. It received only the beginning.")
+MESSAGE_CUT = _("The message is too long for this model, which received only the beginning of it.")
 MAX_ERROR_CHARS = 500
 # One statement updates all replies of a project, because separate writes of thirty streams took a
 # tenth of the process's CPU time. A locked row is skipped, because the next flush follows a second

@@ -22,7 +22,9 @@ MAX_MESSAGE_CHARS = 500_000
 
 @dataclass(frozen=True)
 class NewBranch:
-    """Begin a new branch below the message `parent`, or with None at the beginning of the chat."""
+    """Begin a new branch below the message `parent`. If `parent` is None, it begins at the start of
+    the chat.
+    """
 
     parent: UUID | None
 
@@ -147,8 +149,8 @@ def post_messages(
 
     The session's row is locked while places are assigned, so that concurrent writers get the
     numbers 1, 2, 3 … without gaps or duplicates. With `PresetPlaces`, drafts keep their parents.
-    Otherwise a draft without a parent follows the preceding draft, and the first draft follows the
-    end of the active path or begins the `NewBranch`. A draft with `remembered=False` keeps this
+    Otherwise a draft without a parent follows the preceding draft or, if it is the first, follows
+    the end of the active path or begins the `NewBranch`. A draft with `remembered=False` keeps this
     value. The active path then ends at the last draft, or at the head of `PresetPlaces`. Sends
     `message_changed` for earlier messages that left or joined the active path.
     """

@@ -163,9 +163,9 @@ def run_sections(
 ) -> list[PromptSection]:
     """Return the sections of `functions`, in at most `budget` minus `reserved` tokens.
 
-    A section may use at most its ceiling, and must leave the floors of later sections. If there is
-    less left than all floors together, it may still use its own floor. Tokens that it does not use
-    are available to later sections.
+    A section may use at most its maximum share (`ceiling`), and must leave the tokens that are
+    reserved for later sections (their `floor`). If too little is left for its own floor and theirs,
+    it may still use its own. Tokens that it does not use are available to later sections.
     """
     left = budget - reserved
     sections: list[PromptSection] = []
@@ -179,7 +179,8 @@ def run_sections(
         if section is not None:
             sections.append(section)
             left -= section.tokens
-            # An entry of which lines are missing may be in a later section as a whole.
+            # If only some lines of an entry are shown, a later section may still contain the whole
+            # entry.
             turn.shown_ids.update(it.id for it in section.items if len(it.lines) == it.of)
     return sections
 

@@ -130,7 +130,7 @@ def _within_reach(
     return sources
 
 
-# The rest of the budget is for the instructions and the memory.
+# A long message leaves a tenth of the budget to the other sections, above all to the instructions.
 @share(ceiling=0.9)
 def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool calls and results that

@@ -151,7 +151,7 @@ class MeasuredProvider:
         prompt: Sequence[PromptMessage],
         pieces: Sequence[str] = (),
     ) -> Iterator[Callable[[Finished], None]]:
-        """Book the call within the block. The block passes `Finished` to the yielded function.
+        """Book the call that the block makes. The block passes `Finished` to the yielded function.
         `pieces` is the text so far.
         """
         is_open = True

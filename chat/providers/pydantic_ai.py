@@ -118,7 +118,8 @@ class PydanticAIProvider:
                 except exceptions.ModelAPIError as error:
                     if channel.has_text:
                         raise
-                    # Do not drop tools after a tool call, because the server then supports them.
+                    # Do not drop the tools after a tool call: the call shows that the server
+                    # supports them.
                     drops_tools = options.own_tools and not prompt[-1].tool_call_id
                     if drops_tools and may_reject_tools(error):
                         log.warning("tools_rejected model=%s", self.name)
@@ -331,9 +332,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return `price`, the cost at the price that an administrator has set, or else the cost at the
-    listed price. None if there is neither, if the listed price needs usage that was not reported,
-    or if the cost is too high to store.
+    """Return `price` if it is not None: it is the cost of the call at the price that an
+    administrator has set. Otherwise, return the cost at the listed price. None if there is neither,
+    if the listed price needs usage that was not reported, or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

@@ -221,7 +221,9 @@ async def _follow_database(reply_id: UUID, position: int) -> AsyncIterator[Follo
 
 
 async def watch(session_id: UUID, version: int) -> AsyncIterator[int]:
-    """Yield the session's version whenever it exceeds `version`, until the session is deleted."""
+    """Yield the session's version whenever it exceeds `version`, until the session's row is
+    deleted.
+    """
     rows = Session.objects.filter(pk=session_id).values_list("version", flat=True)
     current: int | None = await in_thread(rows.first)
     poller = get_poller()

@@ -92,8 +92,8 @@ class ForgetScope:
       user wrote by hand.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
       files whose last change was earlier, and the versions of hand-written facts that were recorded
-      earlier. Together with `user`, only the earlier ones of the objects that are listed under
-      `user`.
+      earlier. Together with `user`, the objects that are listed under `user` are selected only if
+      they are earlier.
 
     These conditions are used alone. Raises `InvalidInputError` if they are combined with others:
 
@@ -182,14 +182,14 @@ class ForgetScope:
     def originals(self) -> Q | None:
         """The originals that are deleted with their selected copies; None for no original.
 
-        A replay has the ids of all messages that were deleted.
+        A replay needs none, because its tombstones cover all messages that were deleted.
         """
         return None if self.copies_only or self.tombstones else self.reach
 
     def requested_by(self, project: Project, user: Any) -> "ForgetScope":
         """Return the scope for a request of `user`. In a private chat of their own, editors may
-        delete a message of somebody else, but not its original or its copies in the chats of
-        others.
+        delete a message of somebody else, but not its original or its copies outside of their
+        private chats.
         """
         if user is None or is_moderator(user):
             return self

@@ -225,7 +225,7 @@ def _forget_late(
     project: Project, deletions: DeletionSet, excerpts: set[UUID], by: Any, reason: str
 ) -> None:
     """Forget the replies that began during the transaction that deleted `deletions`. Their prompts
-    may contain text that was deleted with its commit.
+    may contain the deleted text, because it was readable until the commit.
     """
     unfinished = unfinished_replies(project)
     for reply in exposed_replies(project, deletions, excerpts, unfinished):
@@ -233,8 +233,8 @@ def _forget_late(
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
-    """Raise NotAllowedError if `by` wants to forget everything of theirs, and a text of others has
-    been added to this since the first check. The caller has locked the rows.
+    """Raise NotAllowedError if `by` wants to forget everything of theirs, and since the first check
+    this has come to include a text of others. The caller has locked the rows.
     """
     if by is None or scope.user != by.pk:
         return

@@ -48,7 +48,7 @@ def create_tombstones(project: Project, deletions: DeletionSet) -> list[Tombston
 
     If a session is deleted completely, its tombstones cover its messages. A named fact gets a
     tombstone for each of its current and earlier texts in each of its source sessions. Entries that
-    are deleted together with their sources need no tombstone.
+    are deleted only because their sources are gone need no tombstone.
     """
     subjects = [(TombstoneKind.SESSION, str(pk)) for pk in deletions.sessions]
     sessions = Session.objects.filter(pk__in=deletions.sessions).exclude(source_key=None)

@@ -110,7 +110,9 @@ def projects_with_due_layers(now: datetime, project: UUID | None = None) -> Quer
 
 
 def rewrite(entry_id: UUID, now: datetime) -> Entry | None:
-    """Rewrite a stale entry of a conversation or of a file. Return None if it was not rewritten."""
+    """Rewrite a stale entry of a conversation or of a file. Return None if it was neither rewritten
+    nor restored.
+    """
     return summaries.rewrite(entry_id, now) or conversations.rewrite(entry_id, now)
 
 

@@ -2,9 +2,9 @@
 
 Pinned entries come first, with up to half of the budget. Then each month gets one line. If these
 lines would take more than 60 % of the budget, the months before the last twelve share one line for
-each quarter, or else for each year. If that is still too much, all months do. Then recent entries
-get their share. The rest of the budget is filled one line at a time, with the next line of the
-period that has the largest
+each quarter, or else for each year. If that is still too much, all months share lines in this way.
+Then recent entries get their share. The rest of the budget is filled one line at a time, with the
+next line of the `Period` that has the largest
 
     √messages × recency ÷ (shown lines + 1) × score of its next line.
 

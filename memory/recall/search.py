@@ -213,10 +213,10 @@ COLUMNS = (
 KEY = "source_type, source, first_seq, part, creator_id, visibility, deleted_at"
 CHUNK_KEY = "c.source_type, c.source, c.first_seq, c.part, s.creator_id, s.visibility, s.deleted_at"
 
-# Matches are looked up by id. The condition on the project is inside `IS TRUE`, because without
-# statistics a planner might otherwise scan all rows of the project for each match. All vectors are
-# ranked first. Then the nearest chunks are looked up until enough are visible: `OFFSET 0` keeps the
-# planner from looking up every chunk first.
+# The chunk of a vector and its session are looked up by id. The conditions on their project are
+# inside `IS TRUE`, because without statistics a planner might otherwise scan all rows of the
+# project for each vector. All vectors are ranked first. Then the nearest chunks are looked up until
+# enough are visible: `OFFSET 0` keeps the planner from looking up every chunk first.
 _COMPARED = """
     SELECT {columns}, v.distance FROM (
         SELECT chunk_id, embedding <=> %(vector)s::halfvec AS distance FROM memory_vector

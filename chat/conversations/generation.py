@@ -172,7 +172,7 @@ def _completion_fields(event: Finished, answer: Answer) -> dict[str, object]:
         "output_tokens": event.output_tokens,
         "cost": event.cost,
         "tool_calls": dump_tool_calls(event.calls),
-        "error": " ".join(notices)[:MAX_ERROR_CHARS],
+        "error": "\n".join(notices)[:MAX_ERROR_CHARS],
     }
 
 

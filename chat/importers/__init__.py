@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext_noop as _
 
 from chat.importers import images, memories
 from chat.importers.base import (
@@ -151,7 +152,7 @@ def find_sources(contents: UploadContents, format: str) -> list[ImportSource]:
     sources = [ImportSource(name, document) for name, document in recognised if name]
     if not sources:
         raise UnknownFormatError(
-            f"It has none of the formats {', '.join(settings.CHAT_IMPORTERS)}."
+            _("It has none of the formats") + f": {', '.join(settings.CHAT_IMPORTERS)}"
         )
     return sources
 

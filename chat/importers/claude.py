@@ -8,6 +8,8 @@ arguments of tool calls. Claude's page shows them, as it shows the text of attac
 import re
 from collections.abc import Iterator, Sequence
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import (
     MAX_NAME_CHARS,
     ImportedFile,
@@ -78,7 +80,7 @@ def _user_name(account: str, users: dict[str, str]) -> str:
 def _session(fields: JSONObject, errors: list[str], speaker: str) -> ImportedSession:
     items, key = fields.get("chat_messages"), get_text(fields, "uuid")
     if not isinstance(items, list) or not key:
-        raise InvalidItemError("It is not a conversation.")
+        raise InvalidItemError(_("It is not a conversation."))
     # A damaged message becomes an empty node, so that its children are attached to its parent.
     blank = {
         name: TreeNode(parent=get_text(message, "parent_message_uuid"))
@@ -91,7 +93,7 @@ def _session(fields: JSONObject, errors: list[str], speaker: str) -> ImportedSes
         # In older exports without parents, each message follows the preceding one.
         return _node(message, speaker, before=next(reversed(nodes), None))
 
-    for _, (name, node) in parse_each(enumerate(items, 1), read, errors):
+    for _number, (name, node) in parse_each(enumerate(items, 1), read, errors):
         nodes[name] = node
     current = get_text(fields, "current_leaf_message_uuid") or next(reversed(nodes), None)
     start = parse_time(fields.get("created_at"))
@@ -107,7 +109,7 @@ def _node(value: object, speaker: str, before: str | None) -> tuple[str, TreeNod
     role = ROLES.get(get_text(message, "sender"))
     key = get_text(message, "uuid")
     if role is None or not key:
-        raise InvalidItemError("It has no sender or no id.")
+        raise InvalidItemError(_("It has no sender or no id."))
     parent = (
         get_text(message, "parent_message_uuid") if "parent_message_uuid" in message else before
     )

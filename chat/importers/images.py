@@ -18,6 +18,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils.crypto import constant_time_compare
+from django.utils.translation import gettext_noop as _
 
 from chat.attachments import MAX_IMAGES_PER_MESSAGE, TOO_MANY_IMAGES, images, store_image
 from chat.importers.base import (
@@ -51,7 +52,7 @@ class ImageSpool:
         try:
             data = b64decode(base64, validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidItemError("It is not base64.") from None
+            raise InvalidItemError(_("It is not base64.")) from None
         start, size = self._file.seek(0, SEEK_END), len(data)
         self._file.write(data)
 

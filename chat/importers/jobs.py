@@ -24,7 +24,8 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
 
 from chat.attachments import file_removal
 from chat.importers import FileResult, ImportRejectedError, check_file, import_file
@@ -59,7 +60,7 @@ class TooManyImportsError(LimitError):
     retry_after_s = 60
 
     def __init__(self) -> None:
-        reason = _(
+        reason = gettext(
             "You already have %(most)d imports that are not finished. Wait until one of them is."
         )
         super().__init__(reason % {"most": MAX_UNFINISHED}, field="file")
@@ -81,7 +82,7 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
     """
     name = storable(file.name or "")[-200:]
     if (file.size or 0) > settings.MAX_UPLOAD_MB * 2**20:
-        raise ImportRejectedError(f"It is larger than {settings.MAX_UPLOAD_MB} MB.")
+        raise ImportRejectedError(_("It is larger than %s MB.") % settings.MAX_UPLOAD_MB)
     check_file(name, cast(BinaryIO, file.file), format)
     file.seek(0)
     upload = Import(project=project, user=user, name=name, format=format)
@@ -124,14 +125,14 @@ def import_now(
         name=storable(name)[-200:],
         format=format,
         state=ImportState.FAILED,
-        errors=["It was interrupted."],
+        errors=[_("It was interrupted.")],
     )
     row = Import.objects.filter(pk=upload.pk)
     result = FileResult()
 
     def store_progress(done: int, total: int) -> None:
         if not row.update(imported=result.imported):
-            raise ImportRejectedError("It was forgotten meanwhile.")
+            raise ImportRejectedError(_("It was forgotten meanwhile."))
         if progress:
             progress(done, total)
 
@@ -170,7 +171,7 @@ def run_import(import_id: UUID) -> bool:
         except ImportRejectedError as error:
             _finish(upload, ImportState.FAILED, errors=[str(error)])
         except SoftTimeLimitExceeded:
-            _finish(upload, ImportState.FAILED, errors=["It took too long to read."])
+            _finish(upload, ImportState.FAILED, errors=[_("It took too long to read.")])
         except Exception as error:
             if as_outage(error):
                 # It stays unfinished, so that the sweep continues it.
@@ -178,7 +179,7 @@ def run_import(import_id: UUID) -> bool:
                 return True
             # Catch every error, so that the user who uploaded the file always sees the failure.
             log.exception("import_failed import=%s", import_id)
-            _finish(upload, ImportState.FAILED, errors=["Strata itself failed while importing."])
+            _finish(upload, ImportState.FAILED, errors=[_("Strata itself failed while importing.")])
     return True
 
 
@@ -231,9 +232,9 @@ def _check_may_write(upload: Import) -> None:
     """Raise `ImportRejectedError` if the user may no longer write, or the project was archived."""
     writers = Membership.objects.writers().filter(project=upload.project_id)
     if not writers.filter(user=upload.user_id).exists():
-        raise ImportRejectedError("You may no longer write in this project.")
+        raise ImportRejectedError(_("You may no longer write in this project."))
     if Project.objects.filter(pk=upload.project_id).exclude(archived_at=None).exists():
-        raise ImportRejectedError("This project is archived.")
+        raise ImportRejectedError(_("This project is archived."))
 
 
 @contextmanager
@@ -241,7 +242,7 @@ def _file(upload: Import) -> Iterator[BinaryIO]:
     try:
         file = upload.file.open("rb")
     except (OSError, ValueError):
-        raise ImportRejectedError("The uploaded file is gone.") from None
+        raise ImportRejectedError(_("The uploaded file is gone.")) from None
     with file:
         yield cast(BinaryIO, file)
 

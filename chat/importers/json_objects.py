@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, BinaryIO, TypeVar
 
 import ijson
+from django.utils.translation import gettext_noop as _
 
 from chat.importers.base import ImportedSession, ImportRejectedError, ImportResult, InvalidItemError
 
@@ -49,12 +50,13 @@ def read_conversations(
         except InvalidItemError as error:
             errors.append(str(error))
         for message in errors:
-            result.errors.append(f"Conversation {number}: {message}")
+            result.errors.append(_("Conversation %s") % number + f": {message}")
         if number == MAX_LEADING_ERRORS and not found:
             break
     if not found:
-        first_error = " ".join(result.errors[:1])
-        raise ImportRejectedError(f"It contains no conversation. {first_error}".strip())
+        raise ImportRejectedError(
+            "\n".join([_("It contains no conversation."), *result.errors[:1]])
+        )
 
 
 def iter_objects(
@@ -73,7 +75,7 @@ def iter_objects(
 def as_object(element: Any) -> JSONObject | InvalidItemError:
     if isinstance(element, dict | InvalidItemError):
         return element
-    return InvalidItemError("It is not a JSON object.")
+    return InvalidItemError(_("It is not a JSON object."))
 
 
 def iter_elements(
@@ -99,7 +101,7 @@ def iter_elements(
         # The parser raises SystemError or ValueError for an integer with thousands of digits.
         incomplete = "premature EOF" in str(error) or "Incomplete" in str(error)
         yield InvalidItemError(
-            "The file breaks off here." if incomplete else "It is not JSON from here on."
+            _("The file breaks off here.") if incomplete else _("It is not JSON from here on.")
         )
 
 
@@ -129,7 +131,7 @@ class _Source:
         self.bytes_since_event += len(data)
         if self.bytes_since_event > MAX_ELEMENT_BYTES:
             raise ImportRejectedError(
-                f"A text in it is longer than {MAX_ELEMENT_BYTES // 2**20} MB."
+                _("A text in it is longer than %s MB.") % (MAX_ELEMENT_BYTES // 2**20)
             )
         return data
 
@@ -162,7 +164,7 @@ def _build(
         depth += event in ("start_map", "start_array")
         depth -= event in ("end_map", "end_array")
         if depth > MAX_DEPTH:
-            raise ImportRejectedError("It is nested too deeply.")
+            raise ImportRejectedError(_("It is nested too deeply."))
         # An event stands for at least three characters: brackets or a value, and a separator.
         size += 3 + (len(value) if isinstance(value, str) else 0)
         if size <= max_bytes:
@@ -179,7 +181,7 @@ def _build(
         else:
             event, value = next(events)
     if size > max_bytes:
-        return InvalidItemError(f"It is longer than {max_bytes // 2**20} MB.")
+        return InvalidItemError(_("It is longer than %s MB.") % (max_bytes // 2**20))
     element = builder.value
     return element | {inner: items} if convert and isinstance(element, dict) else element
 
@@ -189,9 +191,9 @@ def parse_object(text: bytes) -> JSONObject:
     try:
         fields = json.loads(text.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise InvalidItemError("It is not UTF-8.") from None
+        raise InvalidItemError(_("It is not UTF-8.")) from None
     except (ValueError, RecursionError):
-        raise InvalidItemError("It is not JSON.") from None
+        raise InvalidItemError(_("It is not JSON.")) from None
     return raise_if_invalid(as_object(fields))
 
 
@@ -205,7 +207,7 @@ def raise_if_invalid(fields: JSONObject | InvalidItemError) -> JSONObject:
 def require_object(value: object) -> JSONObject:
     """Return `value` if it is an object. Raises `InvalidItemError`."""
     if not isinstance(value, dict):
-        raise InvalidItemError("It is not a message.")
+        raise InvalidItemError(_("It is not a message."))
     return value
 
 
@@ -220,7 +222,7 @@ def parse_each(
         try:
             yield name, read(value)
         except InvalidItemError as error:
-            errors.append(f"Message {name}: {error}")
+            errors.append(_("Message %s") % name + f": {error}")
 
 
 def get_object(fields: JSONObject, name: str) -> JSONObject:

@@ -16,6 +16,8 @@ from hashlib import sha256
 from itertools import count
 from typing import BinaryIO
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import (
     ImportedFile,
     ImportedMessage,
@@ -52,7 +54,7 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
         try:
             session, message = parse(line)
         except InvalidItemError as error:
-            result.errors.append(f"Line {number}: {error}")
+            result.errors.append(_("Line %s") % number + f": {error}")
             continue
         seen[session, message.key] += 1
         # If a line (text, time and author) occurs again, it is another message.
@@ -61,7 +63,7 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
         conversations[session].append(message)
     if not conversations:
         raise ImportRejectedError(
-            f"It has no line that is a message. {' '.join(result.errors[:1])}".strip()
+            "\n".join([_("It has no line that is a message."), *result.errors[:1]])
         )
     for session, messages in conversations.items():
         # Stable sort: messages of the same second keep the order of the file.
@@ -87,23 +89,25 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
     fields = _fields(line)
     role, author = fields.get("role"), fields.get("author")
     if role not in Role.values:
-        raise InvalidItemError(f"The role is not one of {', '.join(Role.values)}.")
+        raise InvalidItemError(
+            _("The role is not one of the following") + f": {', '.join(Role.values)}"
+        )
     if author is not None and not isinstance(author, str):
-        raise InvalidItemError("The author is not a text.")
+        raise InvalidItemError(_("The author is not a text."))
     content = fields.get("content")
     if not isinstance(content, str) or not content.strip():
-        raise InvalidItemError("There is no content.")
+        raise InvalidItemError(_("There is no content."))
     session = fields.get("session")
     if isinstance(session, bool) or not isinstance(session, str | int) or not str(session).strip():
-        raise InvalidItemError("There is no session.")
+        raise InvalidItemError(_("There is no session."))
     created_at, speaker = fields.get("created_at"), author or ""
     at = parse_time(created_at)
     if at is None:
         is_time = isinstance(created_at, str | int | float) and not isinstance(created_at, bool)
         raise InvalidItemError(
-            "The time in created_at cannot be read."
+            _("The time in created_at cannot be read.")
             if is_time
-            else "There is no time in created_at."
+            else _("There is no time in created_at.")
         )
     key = identity(role, at, speaker, content)
     return str(session), ImportedMessage(key, role, content, at, speaker)
@@ -112,7 +116,7 @@ def parse(line: bytes) -> tuple[str, ImportedMessage]:
 def _fields(line: bytes) -> JSONObject:
     """Return the JSON object of one line. Raises `InvalidItemError`."""
     if len(line) > MAX_LINE_BYTES:
-        raise InvalidItemError(f"It is longer than {MAX_LINE_BYTES // 2**20} MB.")
+        raise InvalidItemError(_("It is longer than %s MB.") % (MAX_LINE_BYTES // 2**20))
     return parse_object(line)
 
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import chain
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import (
     ImportedFile,
     ImportedMessage,
@@ -40,7 +42,7 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
     messages = list(chain.from_iterable(turns.values()))
     if not messages:
         raise ImportRejectedError(
-            f"It has no turn of a conversation. {' '.join(result.errors[:1])}".strip()
+            "\n".join([_("It has no turn of a conversation."), *result.errors[:1]])
         )
     identity, people = _identity(messages[0]), _people(conversation, messages)
     for number, session in turns.items():
@@ -51,13 +53,13 @@ def sessions(document: ImportedFile, result: ImportResult) -> Iterator[ImportedS
 def _read(document: ImportedFile) -> Conversation:
     text = document.open().read(MAX_FILE_BYTES + 1)
     if len(text) > MAX_FILE_BYTES:
-        raise ImportRejectedError(f"It is longer than {MAX_FILE_BYTES // 2**20} MB.")
+        raise ImportRejectedError(_("It is longer than %s MB.") % (MAX_FILE_BYTES // 2**20))
     try:
         conversation = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        raise ImportRejectedError("It is not JSON.") from None
+        raise ImportRejectedError(_("It is not JSON.")) from None
     if not isinstance(conversation, dict):
-        raise ImportRejectedError("It is not a LoCoMo conversation.")
+        raise ImportRejectedError(_("It is not a LoCoMo conversation."))
     return conversation
 
 
@@ -71,21 +73,23 @@ def _turns(conversation: Conversation, number: int, result: ImportResult) -> lis
     """Return the messages of session `number`. Errors of damaged turns are added to `result`."""
     value = conversation[f"session_{number}"]
     turns = value if isinstance(value, list) else [value]
+    place = _("Session %s") % number
     try:
         # Such as "1:56 pm on 8 May, 2023".
         text = str(conversation.get(f"session_{number}_date_time"))
         start = datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
         times = [start + index * TURN_INTERVAL for index in range(len(turns))]
     except (ValueError, OverflowError):
-        result.errors.append(f"Session {number}: its date and time cannot be read.")
+        result.errors.append(f"{place}: " + _("Its date and time cannot be read."))
         return []
     messages: dict[str, ImportedMessage] = {}
     for index, (turn, at) in enumerate(zip(turns, times, strict=True)):
         message = _message(turn, at)
+        turn_place = f"{place}: " + _("Turn %s") % (index + 1)
         if message is None:
-            result.errors.append(f"Session {number}, turn {index + 1}: it is not a turn.")
+            result.errors.append(f"{turn_place}: " + _("It is not a turn."))
         elif message.key in messages:
-            result.errors.append(f"Session {number}, turn {index + 1}: {message.key} occurs twice.")
+            result.errors.append(f"{turn_place}: {message.key}: " + _("It occurs twice."))
         else:
             messages[message.key] = message
     return list(messages.values())

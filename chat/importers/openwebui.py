@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import (
     ImportedFile,
     ImportedImage,
@@ -66,7 +68,7 @@ def _session(
     history = get_object(chat, "history")
     key = get_text(fields, "id") or get_text(chat, "id")
     if not key or not ("history" in chat or "messages" in chat):
-        raise InvalidItemError("It is not a chat.")
+        raise InvalidItemError(_("It is not a chat."))
     items = get_object(history, "messages") or _linear_history(get_list(chat, "messages"))
     # A damaged message becomes an empty node, so that its children are attached to its parent.
     blank = {
@@ -128,7 +130,7 @@ def _content(message: JSONObject, spool: ImageSpool) -> tuple[str, tuple[Importe
         parts = [part for item in shown for part in get_objects(item, "content")]
         content = "\n".join(get_text(part, "text") for part in parts).strip() or content
     if not isinstance(content, str):
-        raise InvalidItemError("It has no content.")
+        raise InvalidItemError(_("It has no content."))
     texts = [_FOLDED.sub("", content).strip()]
     images: list[ImportedImage] = []
     for file in get_objects(message, "files"):

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_noop as _
 
 from chat.conversations.sessions import clean_tags
 from chat.exporters.json import FORMAT, VERSION
@@ -83,7 +84,7 @@ class _ImageExtractor:
         self.chars += sum(len(get_text(text, "content")) for text in texts)
         if self.chars > MAX_ELEMENT_BYTES:
             return InvalidItemError(
-                f"The messages before it are longer than {MAX_ELEMENT_BYTES // 2**20} MB."
+                _("The messages before it are longer than %s MB.") % (MAX_ELEMENT_BYTES // 2**20)
             )
         # Older exports contain only the names of images.
         images = [] if fields.get("deleted_at") else get_objects(fields, "images")
@@ -93,7 +94,7 @@ class _ImageExtractor:
         name = get_text(fields, "name")
         try:
             if not get_text(fields, "data"):
-                raise InvalidItemError("It has no data.")
+                raise InvalidItemError(_("It has no data."))
             read = self.spool.data(fields["data"])
         except InvalidItemError as error:
             return InvalidItemError(f"Image “{name}”: {error}")
@@ -128,7 +129,11 @@ def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
     for number, message in parse_each(enumerate(listed, 1), read, errors):
         messages[message.key] = message
         images: Images = listed[number - 1]["images"]
-        errors += [f"Message {number}: {it}" for it in images if isinstance(it, InvalidItemError)]
+        errors += [
+            _("Message %s") % number + f": {it}"
+            for it in images
+            if isinstance(it, InvalidItemError)
+        ]
     head, created_at = get_text(session, "head"), parse_time(session.get("created_at"))
     return ImportedSession(
         key,

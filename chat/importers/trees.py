@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from heapq import heappop, heappush
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import (
     ImportedImage,
     ImportedMessage,
@@ -45,7 +47,7 @@ def order_messages(
     ends at a missing parent or at a cycle. Raises `InvalidItemError` if no time is plausible.
     """
     if nodes and start is None and not any(node.at for node in nodes.values()):
-        raise InvalidItemError("It has no times.")
+        raise InvalidItemError(_("It has no times."))
     parents = _parents(nodes, current)
     times = {name: at for name, node in nodes.items() if (at := plausible_time(node.at))}
     children: dict[str | None, list[str]] = defaultdict(list)
@@ -63,7 +65,7 @@ def order_messages(
 
     enqueue(children[None], first_plausible(start, min(times.values(), default=None)))
     while queue:
-        at, _, name = heappop(queue)
+        at, _index, name = heappop(queue)
         node, above = nodes[name], visible[parents[name]]
         if node.is_visible:
             fields = vars(node) | {"key": name, "at": at, "parent": above}

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
+from django.utils.translation import gettext_noop as _
 
 from chat.conversations.messages import PresetPlaces, draft, post_messages
 from chat.conversations.sessions import clamp_history_limit
@@ -36,7 +37,7 @@ from chat.signals import import_planned
 from projects.core.text import storable
 from projects.models import Project
 
-PRIVATE = "is private to another member"
+PRIVATE = _("The chat of %s is private to another member.")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class ImportWriter:
             keys = {source_key_for(message.key) for message in conversation.messages}
             if reason == PRIVATE or (reason and keys - known[session.pk].keys()):
                 # Without the title: forgetting the chat does not delete this error.
-                result.errors.append(f"The chat of {session.created_at:%Y-%m-%d %H:%M} {reason}.")
+                result.errors.append(reason % f"{session.created_at:%Y-%m-%d %H:%M}")
                 continue
             if reason:
                 result.sessions += 1
@@ -109,7 +110,7 @@ class ImportWriter:
         return written
 
     def _reason_against(self, session: Session) -> str:
-        """Return why `owner` may not add messages to the session, or "".
+        """Return why `owner` may not add messages to the session, or "". `%s` is its start.
 
         A file can contain the id of any session. The rules are those of the API. In addition,
         `owner` may continue own closed chats, because `owner` could reopen them.
@@ -118,11 +119,11 @@ class ImportWriter:
         if session.visibility == Visibility.PRIVATE and not is_own:
             return PRIVATE
         if session.deleted_at is not None:
-            return "was deleted"
+            return _("The chat of %s was deleted.")
         if session.is_notes and not is_own:
-            return "has the notes of another member"
+            return _("The chat of %s has the notes of another member.")
         if session.status == SessionStatus.CLOSED and not is_own:
-            return "is closed"
+            return _("The chat of %s is closed.")
         return ""
 
     def _record_stretches(self, written: Sequence[WrittenSession]) -> None:

@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from django.utils.translation import gettext_noop as _
+
 from chat.importers.base import ImportedFile, ImportRejectedError
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
@@ -59,7 +61,7 @@ def open_documents(name: str, file: BinaryIO) -> Iterator[UploadContents]:
             yield _contents(archive)
             return
     if name.lower().endswith(".zip"):
-        raise ImportRejectedError("Its name ends in .zip, but it is not a zip file.")
+        raise ImportRejectedError(_("Its name ends in .zip, but it is not a zip file."))
     yield UploadContents([ImportedFile(name, lambda: _rewound(file))])
 
 
@@ -99,7 +101,7 @@ def _zip_errors() -> Iterator[None]:
         yield
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
         raise ImportRejectedError(
-            "The zip file is damaged or not complete.", code="damaged"
+            _("The zip file is damaged or not complete."), code="damaged"
         ) from error
 
 
@@ -152,9 +154,9 @@ def _contents(archive: ZipFile) -> UploadContents:
     if not conversations:
         inner = any(name.endswith(".zip") for name in names.values())
         raise ImportRejectedError(
-            "It contains another zip file: unpack it first."
+            _("It contains another zip file: unpack it first.")
             if inner
-            else "The zip file contains no conversations."
+            else _("The zip file contains no conversations.")
         )
     if len(conversations) > MAX_DOCUMENTS:
         raise TooManyFilesError
@@ -208,7 +210,7 @@ def _is_readable(info: ZipInfo) -> bool:
 def check_unlocked(files: list[ZipInfo]) -> None:
     """Raise `ImportRejectedError` if a file is encrypted."""
     if any(map(_is_locked, files)):
-        raise ImportRejectedError("The zip file is encrypted.", code="encrypted")
+        raise ImportRejectedError(_("The zip file is encrypted."), code="encrypted")
 
 
 def _check_format(*files: ZipInfo) -> None:
@@ -216,7 +218,7 @@ def _check_format(*files: ZipInfo) -> None:
     check_unlocked(list(files))
     if not all(map(_is_readable, files)):
         raise ImportRejectedError(
-            "The compression method of the zip file is not supported: use deflate.",
+            _("The compression method of the zip file is not supported: use deflate."),
             code="unsupported",
         )
 
@@ -226,11 +228,13 @@ def check_files(files: list[ZipInfo]) -> None:
     _check_format(*files)
     if sum(info.file_size for info in files) > MAX_UNPACKED_BYTES:
         raise ImportRejectedError(
-            f"Unpacked it would be larger than {MAX_UNPACKED_BYTES // 2**20} MB.", code="too_large"
+            _("Unpacked it would be larger than %s MB.") % (MAX_UNPACKED_BYTES // 2**20),
+            code="too_large",
         )
     for info in files:
         if info.file_size > max(RATIO_MIN_BYTES, MAX_RATIO * info.compress_size):
             raise ImportRejectedError(
-                f"{info.filename} would unpack to more than {MAX_RATIO} times its size.",
+                f"{info.filename}: "
+                + _("It would unpack to more than %s times its size.") % MAX_RATIO,
                 code="too_large",
             )

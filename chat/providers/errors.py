@@ -1,5 +1,6 @@
 """Translates pydantic-ai's exceptions into `ProviderError`."""
 
+import math
 import re
 
 from django.utils.translation import gettext_noop as _
@@ -42,9 +43,10 @@ def to_provider_error(error: exceptions.AgentRunError | exceptions.UserError) ->
     """Return an error with a message for users. The provider's own message is only logged."""
     wait = getattr(error, "retry_after", None)
     if isinstance(error, exceptions.ModelRateLimitError):
-        suffix = f" Try again in {wait:.0f} seconds." if wait else ""
         message = _("Your provider is limiting requests. Try again in a few minutes.")
-        return ProviderError(message + suffix, wait, 429, "rate_limit_exceeded")
+        if wait:
+            message = _("Your provider is limiting requests. Try again in %s s.") % math.ceil(wait)
+        return ProviderError(message, wait, 429, "rate_limit_exceeded")
     found = kind_of(error)
     for kind, message, status, code in _TRANSLATIONS:
         if issubclass(found, kind):

@@ -14,6 +14,7 @@ from chat.exporters import export_response
 from chat.importers import ImportRejectedError, UnknownFormatError, jobs
 from chat.importers.jobs import UNFINISHED
 from chat.models import Import
+from projects.core.text import translate_reason
 from projects.models import MemberRole, Membership
 from projects.permissions import WRITERS, membership, require_active
 
@@ -61,7 +62,7 @@ def imports_page(request: HttpRequest, slug: str) -> HttpResponse:
         except UnknownFormatError:
             form.add_error("file", NO_EXPORT)
         except (ImportRejectedError, jobs.TooManyImportsError) as error:
-            form.add_error("file", str(error))
+            form.add_error("file", translate_reason(str(error)))
         else:
             return redirect("imports", slug)
     return _render_imports(request, member, form, status=400)

@@ -14,6 +14,8 @@ DEFAULT_NAMES = {
     gettext_noop("Someone"),
 }
 
+_VALUES = re.compile("“[^“”]{0,200}”|[0-9-]{10} [0-9:]{5}|[0-9]+")
+
 UNSTORABLE = re.compile("\0|[\ud800-\udfff]")
 
 
@@ -36,5 +38,17 @@ def translate_name(name: str) -> str:
 
 
 def translate_reason(reason: str) -> str:
-    """Return a stored reason in the reader's language, or in English if it is not translated."""
-    return gettext(reason) if reason else ""
+    """Return a stored reason in the reader's language, or in English if it is not translated.
+
+    Lines are translated one by one, and so are parts that a colon separates. For numbers, times and
+    quoted names, the catalogue has `%s`.
+    """
+    if "\n" in reason:
+        return "\n".join(map(translate_reason, reason.splitlines()))
+    if not reason or (translation := gettext(reason)) != reason:
+        return translation if reason else ""
+    pattern = _VALUES.sub("%s", reason)
+    if (translation := gettext(pattern)) != pattern:
+        return translation % tuple(_VALUES.findall(reason))
+    place, colon, rest = reason.partition(": ")
+    return f"{translate_reason(place)}: {translate_reason(rest)}" if colon else reason

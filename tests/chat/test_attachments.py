@@ -264,7 +264,7 @@ def test_the_reader_sees_which_images_the_model_did_not_get(
     page = f"/projects/billing/chats/{session.pk}/"
     assert text in client.get(page).content.decode()
     both = reply_error([upload(), upload()])
-    assert both == f"{text} {lookups.TRUNCATED}"
+    assert both == f"{text}\n{lookups.TRUNCATED}"
     assert both in client.get(page).content.decode()
 
 

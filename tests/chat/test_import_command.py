@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_read_costs_only_itself(project, standup, tmp_path
     assert str(failure.value).splitlines() == [
         f"{missing}: No such file or directory",
         f"{folder}: Is a directory",
-        f"{strange}: It has none of the formats {', '.join(settings.CHAT_IMPORTERS)}.",
+        f"{strange}: It has none of the formats: {', '.join(settings.CHAT_IMPORTERS)}",
     ]
     assert Message.objects.count() == 2
 

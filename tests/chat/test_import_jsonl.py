@@ -100,8 +100,11 @@ def test_times_are_taken_with_zone_without_and_as_numbers(written):
         (b"[" * 100_000 + b"\n", "It is not JSON."),
         (b'["s", "user"]\n', "It is not a JSON object."),
         (b'{"session": "caf\xe9"}\n', "It is not UTF-8."),
-        (line(role="robot"), "The role is not one of user, assistant, system, tool."),
-        (line(role=["user"]), "The role is not one of user, assistant, system, tool."),
+        (line(role="robot"), "The role is not one of the following: user, assistant, system, tool"),
+        (
+            line(role=["user"]),
+            "The role is not one of the following: user, assistant, system, tool",
+        ),
         (line(session=None), "There is no session."),
         (line(session=True), "There is no session."),
         (line(session=" "), "There is no session."),

@@ -107,14 +107,14 @@ def test_a_damaged_turn_costs_only_itself(talk, damaged):
     talk["session_1"].insert(1, damaged)
     sessions, result = read(talk)
     assert [message.key for message in sessions[0].messages] == ["D1:1", "D1:2"]
-    assert result.errors == ["Session 1, turn 2: it is not a turn."]
+    assert result.errors == ["Session 1: Turn 2: It is not a turn."]
 
 
 def test_a_turn_whose_id_was_there_before_is_refused(talk):
     talk["session_1"].append({"speaker": "Ann", "dia_id": "D1:1", "text": "Again"})
     sessions, result = read(talk)
     assert len(sessions[0].messages) == 2
-    assert result.errors == ["Session 1, turn 3: D1:1 occurs twice."]
+    assert result.errors == ["Session 1: Turn 3: D1:1: It occurs twice."]
 
 
 @pytest.mark.parametrize("time", [None, "on a sunny day", 7])
@@ -122,7 +122,7 @@ def test_a_session_without_a_time_costs_only_itself(talk, time):
     talk["session_2_date_time"] = time
     sessions, result = read(talk)
     assert [session.title[-2:] for session in sessions] == [" 1", "10"]
-    assert result.errors == ["Session 2: its date and time cannot be read."]
+    assert result.errors == ["Session 2: Its date and time cannot be read."]
 
 
 @pytest.mark.parametrize("other", [[], {}, {"session_1": []}, {"session_1": ["x"]}, 7])
@@ -149,4 +149,4 @@ def test_a_session_at_the_end_of_the_calendar_costs_only_itself(talk):
         "Ann and Bob, session 2",
         "Ann and Bob, session 10",
     ]
-    assert result.errors == ["Session 1: its date and time cannot be read."]
+    assert result.errors == ["Session 1: Its date and time cannot be read."]

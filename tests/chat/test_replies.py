@@ -111,7 +111,7 @@ def test_the_prompt_contains_earlier_messages(session, owner, scripted):
     ("trouble", "reason"),
     [
         (lambda model: model.status(500), "provider returned an error"),
-        (lambda model: model.status(429, retry_after=7), "7 seconds"),
+        (lambda model: model.status(429, retry_after=7), "requests. Try again in 7 s."),
         (lambda model: model.nothing(), "an empty reply"),
         (lambda model: model.hang(), "did not answer in time"),
         (lambda model: model.garbage(), ""),

@@ -4,15 +4,21 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import translation
+from pydantic_ai.exceptions import ModelRateLimitError
 
 from chat import exporters
-from chat.models import Session
+from chat.conversations.generation import IMAGES_NOT_SEEN
+from chat.conversations.lookups import TRUNCATED
+from chat.importers.base import ErrorList
+from chat.models import Import, Message, Session
 from chat.prompt.preview import preview
+from chat.providers.errors import to_provider_error
 from chat.views import presenters
 from memory import facts
 from memory.layers import periods
@@ -93,6 +99,50 @@ def test_unnamed_objects_are_named_in_the_readers_language(reads, project, owner
     assert "data-chat-title>Chat ohne Titel</h1>" in reads("session", unnamed.pk)
     titled = Session.objects.create(project=project, creator=owner, title="Settings")
     assert "data-chat-title>Settings</h1>" in reads("session", titled.pk)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            str(to_provider_error(ModelRateLimitError("small", "Slow down", retry_after=6.5))),
+            "nimmt gerade keine weiteren Anfragen an. Bitte in 7 s noch einmal versuchen.",
+        ),
+        (f"{IMAGES_NOT_SEEN}\n{TRUNCATED}", "Die Antwort hat die maximale Länge erreicht."),
+    ],
+)
+def test_the_reason_and_the_notes_of_a_reply_are_in_the_readers_language(reads, chat, error, words):
+    Message.objects.filter(pk=chat.head_id).update(status="complete", error=error, role="assistant")
+    page = compact(reads("session", chat.pk))
+    assert words in page
+    assert error.split()[0] not in page
+
+
+def test_the_errors_of_an_import_are_in_the_readers_language(reads, project, owner):
+    errors = ErrorList()
+    errors.append("notes.zip: Line 2: There is no content.")
+    errors.append("It has no line that is a message.\nLine 1: It is longer than 64 MB.")
+    errors.append("“Cutover”, image “a.png”: It is not base64.")
+    errors.append("The chat of 2026-03-12 09:30 is closed.")
+    errors.append("Something that %s nobody has translated: 100 %")
+    Import.objects.create(project=project, user=owner, state="done", errors=list(errors))
+    page = compact(reads("imports"))
+    assert "notes.zip: Zeile 2: Der Inhalt fehlt." in page
+    assert "Keine Zeile der Datei ist eine Nachricht. Zeile 1: Länger als 64 MB." in page
+    assert "“Cutover”, image “a.png”: Das ist kein Base64." in page
+    assert "Der Chat vom 2026-03-12 09:30 ist geschlossen." in page
+    assert "Something that %s nobody has translated: 100 %" in page
+
+
+def test_a_rejected_file_is_explained_in_the_readers_language(client, owner, project):
+    client.force_login(owner)
+    file = SimpleUploadedFile("chats.zip", b"no zip")
+    answer = client.post(
+        reverse("imports", args=[project.slug]),
+        {"file": file, "format": "auto"},
+        headers={"Accept-Language": GERMAN},
+    )
+    assert "Der Name endet auf .zip, aber es ist keine Zip-Datei." in answer.text
 
 
 def test_a_day_field_holds_what_browsers_take(reads, project, owner):

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import numpy as np
+from django.utils.translation import gettext_noop as _
 from pydantic_ai import exceptions
 from pydantic_ai.embeddings import Embedder as Client
 from pydantic_ai.embeddings import EmbeddingSettings, infer_embedding_model
@@ -185,12 +186,13 @@ class RemoteEmbedder:
         try:
             return asyncio.run(embed())
         except TimeoutError as error:
-            reason = f"“{self.model}” did not answer in time."
+            reason = _("%s did not answer in time.") % f"“{self.model}”"
             raise ProviderError(reason, status=504, code="timeout") from error
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise to_provider_error(error) from error
         except (ImportError, ValueError) as error:
-            raise ProviderError(f"The embedder “{self.model}” cannot be used.") from error
+            reason = _("The embedder %s cannot be used.") % f"“{self.model}”"
+            raise ProviderError(reason) from error
 
 
 def _rejects_dimensions(error: exceptions.ModelHTTPError) -> bool:

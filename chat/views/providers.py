@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -59,11 +60,13 @@ def _confirmed_model_page(request: HttpRequest) -> HttpResponse:
         return redirect("models")
     if form.is_valid():
         provider = form.save()
-        messages.success(
-            request,
-            _("%(name)s works. It offers %(count)s models.")
-            % {"name": provider, "count": len(provider.catalogue)},
+        count = len(provider.catalogue)
+        text = ngettext(
+            "%(name)s works. It offers 1 model.",
+            "%(name)s works. It offers %(count)s models.",
+            count,
         )
+        messages.success(request, text % {"name": provider, "count": count})
         return redirect("welcome" if "welcome" in request.GET else "models")
     if request.method == "GET":
         discovery.refresh_ollama()

@@ -105,6 +105,12 @@ def compatible(wire: type[Wire], **values: str) -> dict[str, str]:
     return {"kind": "compatible", "name": "lab", "address": wire.address, "key": KEY} | values
 
 
+def test_one_model_is_in_the_singular(add, wire, admin_client, monkeypatch):
+    monkeypatch.setattr(wire, "models", {"data": [{"id": "small"}]})
+    add(**compatible(wire))
+    assert "lab works. It offers 1 model." in admin_client.get(reverse("models")).text
+
+
 def test_a_key_is_tested_and_its_models_can_be_chosen_at_once(add, wire, admin_client):
     assert add(**compatible(wire)).status_code == 302
     page = admin_client.get(reverse("models")).content.decode()

@@ -104,6 +104,15 @@ def test_a_bar_is_as_long_as_its_tokens_without_a_style(client, owner, entry):
     assert " style=" not in text and "<style" not in text
 
 
+def test_one_token_is_in_the_singular(client, owner, entry):
+    Entry.objects.update(tokens=1)
+    text = compact(page(client, owner, "/projects/billing/memory/"))
+    assert "</svg>1 token</span>" in text
+    assert "<span>1 token</span>" in compact(
+        page(client, owner, f"/projects/billing/memory/{entry.pk}/")
+    )
+
+
 @pytest.mark.parametrize(
     ("state", "expected"),
     [

@@ -150,6 +150,7 @@ def settings_page(
     context = {
         "project": project,
         "membership": member,
+        "may_manage": member.role == MemberRole.OWNER and not project.is_archived,
         # Copies, so that the page does not show the name of an invalid form as the project's name.
         "setting_forms": {
             tab: ProjectForm(data if posted in ("", tab) else None, instance=copy(project), tab=tab)

@@ -9,11 +9,13 @@ from tests.access.world import signed_in, token_of
 
 pytestmark = pytest.mark.django_db
 
-# Owners unarchive and delete the project. The others concern the caller and not the project.
+# Owners unarchive and delete the project. The others concern the caller and not the project:
+# members leave it, which tests/projects/test_api_members.py covers.
 WRITABLE = {
     "project-archive",
     "project-delete",
     "api-project",
+    "api-member",
     "api-token",
     "token-revoke",
     "api-received-invitation",

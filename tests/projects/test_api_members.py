@@ -4,7 +4,7 @@ import pytest
 
 from projects.api import members
 from projects.models import Membership
-from projects.services import change_role, create_project, remove_member
+from projects.services import change_role, create_project, remove_member, set_archived
 from projects.signals import member_removed
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +80,15 @@ def test_a_member_leaves(api, owner, editor, viewer, project, name):
     assert client.delete(f"{URL}{name}/").status_code == 204
     assert not project.memberships.filter(user__username=name).exists()
     assert client.delete(f"{URL}{name}/").status_code == 404
+
+
+def test_a_member_leaves_an_archived_project(api, owner, editor, viewer, project):
+    set_archived(project, True, owner)
+    assert api(owner).delete(f"{URL}vera/").status_code == 409
+    assert api(owner).patch(f"{URL}vera/", {"role": "editor"}, format="json").status_code == 409
+    assert api(editor).delete(f"{URL}vera/").status_code == 404
+    assert api(viewer).delete(f"{URL}vera/").status_code == 204
+    assert not project.memberships.filter(user=viewer).exists()
 
 
 def test_leaving_takes_the_scope_admin_and_the_project_of_the_token(api, viewer, owner):

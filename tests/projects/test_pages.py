@@ -14,6 +14,7 @@ from chat.models import Message, ModelProvider, Session
 from memory.models import Cursor
 from projects.models import MemberRole, Membership, Project
 from projects.services import create_project, delete_project, set_archived
+from tests.html import compact
 
 pytestmark = pytest.mark.django_db
 
@@ -302,13 +303,29 @@ def test_an_owner_leaves_another_owner_behind(olive, editor, project):
     assert role_of(project, "olive") is None
 
 
-def test_nobody_leaves_an_archived_project(client, owner, viewer, project):
+def test_removing_a_member_is_confirmed(olive, editor):
+    page = compact(olive.get("/projects/billing/settings/").text)
+    row = page[page.index('value="edgar"') :]
+    assert '<details class="stack"><summary class="quiet danger">Remove</summary>' in row
+    assert "edgar loses access to all chats of the project, including private ones." in row
+    assert 'value="remove">Remove from the project</button>' in row
+
+
+def test_a_member_leaves_an_archived_project(client, owner, editor, viewer, project):
     set_archived(project, True, owner)
-    client.force_login(viewer)
-    assert "Leave" not in client.get("/projects/billing/settings/").content.decode()
+    client.force_login(owner)
+    page = client.get("/projects/billing/settings/").text
+    assert page.count('value="remove"') == page.count("Leave this project") == 1
+    assert 'name="role"' not in page
     form = {"action": "remove", "username": "vera"}
     assert client.post("/projects/billing/members/", form).status_code == 409
-    assert role_of(project, "vera") == MemberRole.VIEWER
+    client.force_login(viewer)
+    assert "Leave this project" in client.get("/projects/billing/settings/").text
+    edgar = {"action": "remove", "username": "edgar"}
+    assert client.post("/projects/billing/members/", edgar).status_code == 404
+    response = client.post("/projects/billing/members/", form, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert role_of(project, "vera") is None
 
 
 @pytest.mark.parametrize("place", ["members", "delete"])

@@ -37,12 +37,21 @@ function showOffline() {
   line.textContent = offlineText();
   palette.querySelector("[data-palette-results]").replaceChildren(line);
   listedQuery = null;
+  select(0);
 }
 
 function select(index) {
   const results = [...palette.querySelectorAll("[data-palette-result]")];
-  results.forEach((result, position) => result.classList.toggle("selected", position === index));
+  results.forEach((result, position) => {
+    result.id = `palette-result-${position}`;
+    result.classList.toggle("selected", position === index);
+    result.ariaSelected = position === index;
+  });
   results[index]?.scrollIntoView({ block: "nearest" });
+  // The focus stays in the field, and screen readers announce the result that it refers to.
+  palette
+    .querySelector("[data-palette-query]")
+    .setAttribute("aria-activedescendant", results[index]?.id ?? "");
 }
 
 function openPalette() {

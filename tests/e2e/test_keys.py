@@ -66,6 +66,19 @@ def test_arrows_choose_and_escape_closes(home):
     expect(home.get_by_placeholder("Go to…")).to_be_hidden()
 
 
+def test_the_field_refers_to_the_selected_result(home):
+    home.keyboard.press("Control+k")
+    letters = home.get_by_role("combobox", name="Search for a page, chat, memory or fact")
+    expect(letters).to_have_attribute("aria-activedescendant", "palette-result-0")
+    home.keyboard.press("ArrowDown")
+    expect(letters).to_have_attribute("aria-activedescendant", "palette-result-1")
+    selected = home.get_by_role("listbox").get_by_role("option", selected=True)
+    expect(selected).to_have_attribute("id", "palette-result-1")
+    letters.fill("vouchers")
+    expect(selected).to_contain_text("Vouchers")
+    expect(letters).to_have_attribute("aria-activedescendant", "palette-result-0")
+
+
 def test_a_chat_is_begun_and_the_keys_are_shown(home):
     home.keyboard.press("?")
     expect(home.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()

@@ -43,7 +43,7 @@ PassageNumber = Annotated[
 @model_tool(_("Searched the files"), has_files)
 def search_files(turn: Turn, query: Query) -> ToolResult:
     """Search the files of this project. Returns passages with the name of the file and the page to
-    cite, and the id of the file for read_file.
+    cite, and with the id of the file and the number of the passage for read_file.
     """
     scope = reading_scope(turn, source_types=(SourceType.FILE,), files_of=turn.session.pk)
     found = recall(scope, query, limit=MAX_RANKED)
@@ -55,8 +55,8 @@ def search_files(turn: Turn, query: Query) -> ToolResult:
     )
     lines = [
         # Begins with a bracket, which quoting escapes at the beginning of a line of the text.
-        f"[file {documents.get(it.source)}] {quoting.quote_on_one_line(it.speaker)}: "
-        f"{quoting.quote(it.text)}\n"
+        f"[file {documents.get(it.source)}, passage {it.first_seq}] "
+        f"{quoting.quote_on_one_line(it.speaker)}: {quoting.quote(it.text)}\n"
         for it in results
     ]
     opening = f"Passages, best first. {DATA_NOTICE}"

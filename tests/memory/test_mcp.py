@@ -521,6 +521,8 @@ def test_a_file_is_added_searched_and_read(call, owner, project, era):
     assert hit["file_id"] == added["file_id"] and "24 newton" in hit["text"]
     [page, *_] = call(owner, "read_file", era, file_id=added["file_id"])["pages"]
     assert "24 newton" in page["text"]
+    at = {"file_id": added["file_id"], "passage": hit["passage"]}
+    assert "24 newton" in call(owner, "read_file", era, **at)["pages"][0]["text"]
     assert "base64" in call(owner, "add_file", era, name="x", content="???", is_base64=True)
 
 

@@ -49,6 +49,7 @@ class FileExcerpt(BaseModel):
     file_id: UUID
     place: str = Field(description="The name of the file and the page, to cite.")
     page: int | None
+    passage: int = Field(description="The number of the passage, for read_file.")
     text: str
     score: float
     url: str
@@ -108,6 +109,7 @@ def search_files(caller: Caller, query: Query, limit: ResultLimit = 10) -> FileS
                 file_id=passage.revision.document_id,
                 place=result.speaker,
                 page=passage.page,
+                passage=passage.number,
                 text=result.text,
                 score=result.score,
                 url=caller.absolute(access.passage_url(caller.project, passage)),

@@ -2,6 +2,7 @@
 
 import re
 from functools import cached_property
+from typing import Any
 
 from cryptography.fernet import InvalidToken
 from django.core.exceptions import ValidationError
@@ -75,6 +76,11 @@ class ModelProvider(IdModel):
     def set_key(self, key: str) -> None:
         self.encrypted_key = cipher(PURPOSE).encrypt(key.encode()).decode()
         self.__dict__.pop("key", None)
+
+    @property
+    def chat_models(self) -> list[dict[str, Any]]:
+        """The items of `catalogue`, without models that Ollama lists but that only embed text."""
+        return [item for item in self.catalogue if item.get("chats", True)]
 
     @cached_property
     def key(self) -> str | None:

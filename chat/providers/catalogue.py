@@ -90,7 +90,7 @@ def known_models() -> dict[str, KnownModel]:
         row = rows.get(name)
         if row is not None and not is_usable(row):
             continue
-        listed = row.catalogue if row else []
+        listed = row.chat_models if row else []
         suggested = [{"name": SUGGESTED_MODELS[name]}] if name in settings.MODEL_KEYS else []
         models += [KnownModel.load(name, item) for item in listed or suggested]
     return {model.name: model for model in models}
@@ -169,7 +169,7 @@ def check_model(project: Project, name: str, field: str = "") -> None:
                 _("There is no provider “%(name)s” on this server.") % {"name": prefix}, field=field
             )
         return
-    names = {item["name"] for item in row.catalogue}
+    names = {item["name"] for item in row.chat_models}
     unversioned = {_VERSION.sub("", it) for it in names}
     if names and model not in names | unversioned:
         raise ModelNameError(

@@ -74,8 +74,10 @@ def refresh_ollama() -> None:
     """Store the models of the Ollama server. If it is not running, store no models."""
     names = [name.partition(":")[2] for name in list_ollama_models()]
     row = ModelProvider.objects.filter(name=OLLAMA).first()
-    known = {item["name"]: item for item in row.catalogue} if row else {}
-    if [*known] == names:
+    listed = row.catalogue if row else []
+    # Earlier versions did not store whether a model chats.
+    known = {item["name"]: item for item in listed if "chats" in item}
+    if [*known] == names and len(known) == len(listed):
         return
     row = row or ModelProvider(name=OLLAMA, kind=ProviderKind.OLLAMA)
     _store_list(row, [known.get(name) or _describe_ollama(name) for name in names])
@@ -89,7 +91,9 @@ def _describe_ollama(name: str) -> dict[str, Any]:
     except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):
         # Older versions of Ollama do not return this.
         item = {}
-    return describe(OLLAMA, name, item)
+    abilities = item.get("capabilities")
+    can_chat = not isinstance(abilities, list) or "completion" in abilities
+    return describe(OLLAMA, name, item) | {"chats": can_chat}
 
 
 def refresh_lists() -> None:

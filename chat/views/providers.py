@@ -106,7 +106,7 @@ def _render_models(
 
 
 def _known(row: ModelProvider) -> list[catalogue.KnownModel]:
-    return [catalogue.KnownModel.load(row.name, item) for item in row.catalogue]
+    return [catalogue.KnownModel.load(row.name, item) for item in row.chat_models]
 
 
 def _month_cost() -> float | None:

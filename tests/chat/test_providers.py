@@ -17,7 +17,13 @@ from chat import providers
 from chat.models import Call, ModelProvider
 from chat.prompt.types import PromptMessage
 from chat.providers import discovery
-from chat.providers.catalogue import KnownModel, known_models, models_for
+from chat.providers.catalogue import (
+    KnownModel,
+    ModelNameError,
+    check_model,
+    known_models,
+    models_for,
+)
 from chat.providers.descriptions import describe
 from chat.tasks import refresh_models
 from projects.models.server import save_defaults
@@ -381,6 +387,28 @@ def test_all_chat_models_of_ollama_are_listed(monkeypatch):
     discovery.refresh_ollama()
     [row] = ModelProvider.objects.all()
     assert [item["name"] for item in row.catalogue] == names[:30]
+
+
+def test_a_model_of_ollama_that_only_embeds_is_not_offered(monkeypatch, admin_client, project):
+    abilities = {"bge-m3": ["embedding"], "qwen3": ["completion", "tools"], "old": None}
+    requests = []
+
+    def answer(path, content=None):
+        if not content:
+            return {"models": [{"name": name} for name in abilities]}
+        requests.append(content["model"])
+        return {"model_info": {}, "capabilities": abilities[content["model"]]}
+
+    # As an earlier version stored it.
+    ModelProvider.objects.create(name="ollama", kind="ollama", catalogue=[{"name": "bge-m3"}])
+    monkeypatch.setattr(discovery, "_ask_ollama", answer)
+    for _ in range(2):
+        discovery.refresh_ollama()
+    assert requests == [*abilities]
+    assert [name for name in known_models() if "ollama" in name] == ["ollama:qwen3", "ollama:old"]
+    assert "ollama:bge-m3" not in admin_client.get(reverse("models")).text
+    with pytest.raises(ModelNameError, match="lists no model “bge-m3”"):
+        check_model(project, "ollama:bge-m3")
 
 
 def test_two_processes_find_the_models_of_ollama_at_once(monkeypatch):

@@ -62,7 +62,11 @@ class ModelListView(OpenAIView):
 
 class ModelDetailView(OpenAIView):
     def get(self, request, name: str) -> Response:
-        return Response(_model_data(_get_membership(request, name).project))
+        project = _get_membership(request, name).project
+        if project.is_archived:
+            # The list leaves it out, too.
+            raise _unknown_model(name)
+        return Response(_model_data(project))
 
 
 def _model_data(project: Project) -> dict[str, Any]:
@@ -79,8 +83,12 @@ def _get_membership(request, name: str) -> Membership:
     try:
         return permissions.membership(request.user, storable(name), token=request.auth)
     except Http404 as error:
-        message = f"The model `{name}` does not exist or you do not have access to it."
-        raise NotFoundError(message, code="model_not_found", field="model") from error
+        raise _unknown_model(name) from error
+
+
+def _unknown_model(name: str) -> NotFoundError:
+    message = f"The model `{name}` does not exist or you do not have access to it."
+    return NotFoundError(message, code="model_not_found", field="model")
 
 
 def _get_writable_project(request, name: str) -> Project:

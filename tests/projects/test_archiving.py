@@ -91,6 +91,10 @@ def test_the_api_archives_filters_and_unarchives(api, owner, project):
         "?archived=false": ["ferry"],
     }
     assert [row["id"] for row in client.get("/v1/models").json()["data"]] == ["ferry"]
+    assert client.get("/v1/models/ferry").status_code == 200
+    archived, unknown = (client.get(f"/v1/models/{slug}") for slug in ("billing", "nothing"))
+    assert archived.status_code == unknown.status_code == 404
+    assert archived.text.replace("billing", "nothing") == unknown.text
     answer = client.patch(API, {"archived": False, "name": "Bills"}, format="json")
     assert (answer.json()["archived"], answer.json()["name"]) == (False, "Bills")
 

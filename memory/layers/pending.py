@@ -77,10 +77,16 @@ def pending_work(member: Membership) -> PendingWork:
 
 
 def count_awaiting_rewrite(act: Activity) -> int:
-    """Return how many of the entries that a receipt lists still wait for a rewrite."""
+    """Return how many of the entries in a receipt still wait for a rewrite.
+
+    If the receipt lists only a part of them, all stale entries of the project count, at most the
+    number in the receipt. That may be too many.
+    """
     # Receipts of earlier versions only list the withheld entries.
     ids = act.receipt.get("rewrites", act.receipt.get("withheld", []))
-    return Entry.objects.filter(project=act.project_id, pk__in=ids, state=EntryStatus.STALE).count()
+    total = act.receipt.get("awaiting_rewrite", 0)
+    stale = Entry.objects.filter(project=act.project_id, state=EntryStatus.STALE)
+    return stale.filter(pk__in=ids).count() if total <= len(ids) else min(stale.count(), total)
 
 
 def pending_conversations(user, project: Project) -> list[PendingConversation]:

@@ -22,6 +22,7 @@ from memory.layers.pending import count_awaiting_rewrite
 from memory.layers.statistics import particulars_by_layer
 from memory.models import Activity, Chunk, Entry, EntryStatus
 from memory.moderation import entry_operations
+from tests.memory.daily_entries import remember
 
 pytestmark = pytest.mark.django_db
 
@@ -172,4 +173,14 @@ def test_an_entry_that_only_lost_lines_waits_for_its_rewrite(written, project):
     act = Activity.objects.get(pk=receipt.id)
     assert count_awaiting_rewrite(act) == 1
     Entry.objects.filter(pk=written.pk).update(state=EntryStatus.LIVE)
+    assert count_awaiting_rewrite(act) == 0
+
+
+def test_entries_that_a_receipt_does_not_list_are_awaited_too(project, owner):
+    listed, other = (remember(project, owner, f"- Step {number}") for number in range(2))
+    receipt = {"awaiting_rewrite": 2, "rewrites": [str(listed.pk)]}
+    act = Activity.objects.create(project=project, verb="forgotten", receipt=receipt)
+    Entry.objects.filter(pk=other.pk).update(state=EntryStatus.STALE)
+    assert count_awaiting_rewrite(act) == 1
+    Entry.objects.filter(pk=other.pk).update(state=EntryStatus.LIVE)
     assert count_awaiting_rewrite(act) == 0

@@ -1,12 +1,15 @@
 """The digests above an entry and its sources below, down to the messages."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
-from django.db.models import Exists
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Q
 
+from chat.conversations.branches import path_to
 from chat.models import Message
 from chat.permissions import sessions_for
 from memory.layers.coverage import CONTAINS_MESSAGE, CONTRIBUTING
@@ -80,9 +83,9 @@ def leaves(member: Membership, entries: Iterable[Entry]) -> list[EntrySource]:
 def _add_messages(member: Membership, leaves: Sequence[EntrySource]) -> None:
     sessions = {leaf.entry.session_id for leaf in leaves}
     rows = sessions_for(member.user).filter(project=member.project, pk__in=sessions)
-    readable_ids = set(rows.values_list("pk", flat=True))
-    readable = [leaf for leaf in leaves if leaf.entry.session_id in readable_ids]
-    by_session = _messages(readable)
+    heads = dict(rows.values_list("pk", "head_id"))
+    readable = [leaf for leaf in leaves if leaf.entry.session_id in heads]
+    by_session = _messages(readable, heads)
     for leaf in readable:
         leaf.readable = True
         seqs = range(leaf.entry.first_seq or 0, (leaf.entry.last_seq or 0) + 1)
@@ -90,14 +93,27 @@ def _add_messages(member: Membership, leaves: Sequence[EntrySource]) -> None:
         leaf.messages = [message for message in messages if message.seq in seqs]
 
 
-def _messages(leaves: Iterable[EntrySource]) -> dict[UUID | None, list[Message]]:
-    """Return the first MAX_MESSAGES messages that the entries cover, by session."""
-    entries = [leaf.entry.pk for leaf in leaves]
-    covering = Entry.objects.filter(CONTAINS_MESSAGE, pk__in=entries)
-    rows = Message.objects.filter(
-        CONTRIBUTING, Exists(covering), session__in={leaf.entry.session_id for leaf in leaves}
+def _messages(
+    leaves: Iterable[EntrySource], heads: Mapping[UUID, UUID | None]
+) -> dict[UUID | None, list[Message]]:
+    """Return the first MAX_MESSAGES messages that the entries were made from, by session. `heads`
+    are the last messages of the active paths, by session.
+    """
+    covering = Entry.objects.filter(CONTAINS_MESSAGE, pk__in=[leaf.entry.pk for leaf in leaves])
+    is_source = ExpressionWrapper(CONTRIBUTING & Q(Exists(covering)), BooleanField())
+    nodes = (
+        Message.objects.filter(session__in=heads)
+        .annotate(is_source=is_source)
+        .order_by("session", "seq")
+        .values_list("pk", "parent_id", "seq", "session_id", "is_source", named=True)
     )
+    sources: list[UUID] = []
+    for session, group in groupby(nodes.iterator(), attrgetter("session_id")):
+        sources += [node.pk for node in path_to(group, heads[session]) if node.is_source]
+        if len(sources) >= MAX_MESSAGES:
+            break
+    rows = Message.objects.filter(pk__in=sources[:MAX_MESSAGES]).select_related("author")
     messages: dict[UUID | None, list[Message]] = defaultdict(list)
-    for message in rows.select_related("author").order_by("session", "seq")[:MAX_MESSAGES]:
+    for message in rows.order_by("session", "seq"):
         messages[message.session_id].append(message)
     return messages

@@ -7,6 +7,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from chat.conversations.generation import finalise
+from chat.conversations.messages import begin_reply
 from memory.models import Entry, EntryState, EntryStatus
 from memory.views.charts.layers_over_time import MAX_POINTS, MAX_ROWS, layers_over_time
 from memory.views.layers_chart import day_range
@@ -91,6 +93,16 @@ def test_the_tree_leads_from_the_digest_to_the_message(get_chart, then, chat):
     assert tree.index("A day about the replica") < tree.index("The replica stays seven days")
     assert f"/chats/{chat.pk}/?through=1#m1" in tree
     assert 'class="layer' not in tree
+
+
+def test_the_tree_lists_no_discarded_reply(get_chart, then, chat):
+    assert "through=2#m2" in get_chart(tree="")
+    finalise(begin_reply(chat.messages.get(seq=1)), "It stays for ten days.", "complete", {})
+    chat.messages.filter(seq=3).update(remembered=True)
+    Entry.objects.filter(session=chat).update(last_seq=3)
+    tree = get_chart(tree="")
+    assert "It stays for ten days." in tree and "through=3#m3" in tree
+    assert "through=2#m2" not in tree
 
 
 def test_the_picture_costs_as_much_for_many_entries(

@@ -5,12 +5,16 @@ next run continues it. It also finds entries that an older process writes in the
 """
 
 import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from django.db import transaction
 from django.db.models import QuerySet
 
+from chat.conversations.branches import MessageNode
+from chat.models import Session
 from memory.layers import lines
-from memory.layers.coverage import messages_of
+from memory.layers.coverage import active_path, messages_of
 from memory.layers.lines import Line
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import Entry
@@ -50,12 +54,16 @@ def add_lines(seconds: float) -> bool:
 def _add_to_batch(rows: QuerySet[Entry]) -> bool:
     """Add the lines of BATCH_SIZE entries; return whether there were any."""
     # Skip locked entries, which are being changed. The next run adds lines to them if necessary.
-    locked = rows.select_for_update(skip_locked=True, no_key=True)
-    entries = list(locked.order_by("pk")[:BATCH_SIZE])
+    locked = rows.select_related("session").select_for_update(
+        skip_locked=True, of=("self",), no_key=True
+    )
+    # By session, so that the path of each is read once.
+    entries = list(locked.order_by("session_id", "pk")[:BATCH_SIZE])
+    read_path = lru_cache(maxsize=1)(active_path)
     for entry in entries:
         found = entry.read_lines()
         if entry.written_by == EXTRACTIVE and entry.granularity == CONVERSATION:
-            found = _with_messages(entry, found)
+            found = _with_messages(entry, found, read_path)
         # A text without a bullet gets one empty line, so that it is not selected again.
         entry.lines = lines.to_json(found or [Line("", entry.day)])
     Entry.objects.bulk_update(entries, ["lines"])
@@ -68,12 +76,14 @@ def _add_to_batch(rows: QuerySet[Entry]) -> bool:
     return bool(entries)
 
 
-def _with_messages(entry: Entry, found: list[Line]) -> list[Line]:
-    """Return the quotations, each with the message that contains it."""
-    messages = [
-        (message.pk, " ".join(message.text.split()))
-        for message in messages_of(entry).only("pk", "text")
-    ]
+def _with_messages(
+    entry: Entry, found: list[Line], read_path: Callable[[Session], Sequence[MessageNode]]
+) -> list[Line]:
+    """Return the quotations, each with the message that contains it. `read_path` is that of
+    `messages_of`.
+    """
+    rows = messages_of(entry, read_path).values_list("pk", "text")
+    messages = [(pk, " ".join(text.split())) for pk, text in rows]
     result = []
     for line in found:
         quoted = line.text.removesuffix(CUT)

@@ -1,11 +1,14 @@
 """Entries from before there were lines get them, in batches that may end at any moment."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memory import backfill, tasks
 from memory.backfill import add_lines, entries_without_lines
 from memory.forgetting.service import ForgetScope, forget
-from memory.layers import cycle
+from memory.layers import coverage, cycle
+from memory.layers.lines import Line
 from memory.models import Call, Entry, EntryStatus
 from tests.memory.daily_entries import NOW, remember
 from tests.memory.test_forgotten_lines import talk_about
@@ -44,6 +47,27 @@ def test_quotations_get_their_messages_and_digests_are_chosen_from_them(before, 
     message = Entry.objects.filter(granularity="conversation").first().session.messages.get(seq=1)
     forget(project, ForgetScope(message=message.pk))
     assert not Entry.objects.filter(withheld=True).exclude(granularity="conversation").exists()
+
+
+def test_the_path_of_a_chat_is_read_once_for_all_its_entries(before, project, owner):
+    def count_queries() -> int:
+        Entry.objects.update(lines=[])
+        with CaptureQueriesContext(connection) as queries:
+            assert add_lines(seconds=60)
+        return len(queries)
+
+    texts = [f"Step {number} takes {number} minutes." for number in range(6)]
+    session = talk_about(project, owner, 5, texts)
+    Entry.objects.all().delete()
+    for seq in range(1, 7):
+        messages = coverage.read_range(session, seq - 1, seq)
+        [message] = messages.contributing
+        line = Line(message.text, message.created_at.date(), "owner", (message.pk,))
+        coverage.new_entry(session, messages, [line], "extractive", NOW).save()
+        if seq == 1:
+            single = count_queries()
+    # The messages of each entry.
+    assert count_queries() == single + 5
 
 
 def test_it_can_stop_and_continue(before, monkeypatch):

@@ -6,8 +6,10 @@ from datetime import datetime
 from itertools import pairwise
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop as _
 
 from chat.models import Message, Session, Visibility
 from memory import leases
@@ -39,6 +41,7 @@ from projects.models import Project, delete_rows
 
 # Entries with these reasons need a person's decision, even if their text changes.
 UNDECIDED = (ReviewReason.PROJECT_RULE, ReviewReason.IMPORTED)
+EDIT_REPLACED = _("This replaced an edit by hand, which is now an earlier version.")
 
 
 def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | None:
@@ -288,6 +291,7 @@ class SummaryJob:
             return None
         assert entry.session is not None
         project, before = self.session.project, entry.waits_because
+        was_edited = get_user_model().objects.filter(username=entry.written_by).exists()
         reason = review_reason(project, entry.session, summary, self.quotes, before)
         set_source_times(entry, self.messages)
         self._set_losses(entry, entry.session)
@@ -295,7 +299,7 @@ class SummaryJob:
         verb = store_rewritten(
             entry, self.result.lines, self.written_by, reason, fingerprint, self.now
         )
-        self._record(verb, entry)
+        self._record(verb, entry, EDIT_REPLACED if was_edited else "")
         self._store_facts(entry, for_good=was_withheld)
         return entry
 
@@ -336,13 +340,13 @@ class SummaryJob:
         facts = extraction.ground_claims(result.claims, messages, entry.project)
         extraction.record_extracted(entry, facts, messages, self.now, result.is_whole, for_good)
 
-    def _record(self, verb: ActivityVerb, entry: Entry) -> None:
+    def _record(self, verb: ActivityVerb, entry: Entry, reason: str = "") -> None:
         record_entry_activity(
             entry,
             verb,
             session_id=entry.session_id,
             count=entry.message_count,
-            reason=entry.waits_because,
+            reason=entry.waits_because or reason,
             **self.calls.totals(),
         )
 

@@ -12,10 +12,11 @@ from chat.models import Session, Status
 from memory import leases
 from memory.layers import conversations, cycle
 from memory.layers.bank_cache import rendered_bank
-from memory.layers.conversations import summarise
+from memory.layers.conversations import EDIT_REPLACED, summarise
 from memory.layers.coverage import messages_of
 from memory.layers.statistics import particulars_by_layer
-from memory.models import Cursor, Entry, EntryRevision, EntryStatus
+from memory.models import Activity, ActivityVerb, Cursor, Entry, EntryRevision, EntryStatus
+from memory.moderation import entry_operations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -232,3 +233,18 @@ def test_quotes_of_a_chat_that_was_made_private_go_back_to_review(
     update_session(session, visibility="private")
     assert rendered_bank(project).text == ""
     assert Entry.objects.get().state == EntryStatus.PROPOSED
+
+
+def test_the_activity_shows_that_a_rewrite_replaced_an_edit_by_hand(
+    summarised_messages, owner, client
+):
+    entry_operations.edit(Entry.objects.get(), "- The cutover is in spring.", owner)
+    for day, expected in ((4, EDIT_REPLACED), (5, "")):
+        edits.edit(summarised_messages[0], f"The cutover is on {day} April.", owner)
+        cycle.run(later())
+        act = Activity.objects.filter(verb=ActivityVerb.REWRITTEN).latest("pk")
+        assert act.reason == expected
+    client.force_login(owner)
+    for path in ("activity/", f"{Entry.objects.get().pk}/"):
+        assert client.get(f"/projects/billing/memory/{path}").text.count(EDIT_REPLACED) == 1
+    assert EntryRevision.objects.filter(summary="- The cutover is in spring.").exists()

@@ -42,6 +42,9 @@ UPLOAD_PATHS = re.compile(
 # The maximum number of such forms that a process receives and handles at the same time. Each takes
 # its size twice in temporary files, for the body and for the files in it.
 MAX_LARGE_FORMS = 4
+# The maximum size of a body without a valid session or token. Slow senders could fill the memory
+# and the folder of temporary files with larger ones.
+MAX_STRANGER_BYTES = 1_000_000
 
 
 class TooManyUploadsError(UnavailableError):
@@ -52,7 +55,7 @@ class TooManyUploadsError(UnavailableError):
 
 
 class NotSignedInError(NotAllowedError):
-    """A large form has no valid session cookie or token."""
+    """A body of more than MAX_STRANGER_BYTES has no valid session cookie or token."""
 
     status = 401
     default_code = "not_authenticated"
@@ -69,8 +72,8 @@ class CompressedBodyError(InvalidInputError):
 
 class BodyLimitMiddleware:
     """ASGI middleware that calls `refuse` if the body is compressed or larger than the route
-    accepts, if a large form is not from a user, or if the process already receives MAX_LARGE_FORMS
-    large forms.
+    accepts, if it has more than MAX_STRANGER_BYTES and is not from a user, or if the process
+    already receives MAX_LARGE_FORMS large forms.
 
     If Content-Length is too large, the request is refused at once. A body without a length is cut
     off at the limit. The rest is read and discarded, so that the client can still read the
@@ -91,15 +94,17 @@ class BodyLimitMiddleware:
             await self.refuse(scope, receive, send, CompressedBodyError())
             return
         limit = max_body_bytes(scope)
-        size = int(headers.get(b"content-length", limit))
+        is_chunked = b"transfer-encoding" in headers
+        size = limit if is_chunked else int(headers.get(b"content-length", 0))
         if size > limit:
             await self.refuse(scope, receive, send, _too_large(limit))
             return
+        if size > MAX_STRANGER_BYTES and (error := await in_thread(_sign_in_error, scope)):
+            if not is_chunked or not isinstance(error, NotSignedInError):
+                await self.refuse(scope, receive, send, error)
+                return
+            size = limit = MAX_STRANGER_BYTES
         is_large = size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        # Strangers could hold all places with slow uploads.
-        if is_large and (error := await in_thread(_sign_in_error, scope)):
-            await self.refuse(scope, receive, send, error)
-            return
         if is_large and self._large_forms >= MAX_LARGE_FORMS:
             await self.refuse(scope, receive, send, TooManyUploadsError())
             return

@@ -91,9 +91,17 @@ def test_a_form_may_be_larger_for_its_files_but_not_without_end(web):
 
 def test_a_form_without_a_session_or_token_is_not_as_large(web):
     path = "/api/v1/projects/nowhere/imports/"
-    for answer in (announce(web, path, FORM, 31 * MB), ask(web, path, FORM, chunks(40))):
-        assert answer.status == 413
-        assert "30 MB" in detail(answer)
+    answer = announce(web, path, FORM, 31 * MB)
+    assert answer.status == 413 and "30 MB" in detail(answer)
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/api/v1/projects/", "/v1/models"])
+def test_a_stranger_sends_at_most_one_megabyte(web, path):
+    headers = JSON | {"Authorization": "Bearer made-up", "Cookie": "sessionid=made-up"}
+    assert announce(web, path, headers, MB + 1).status == 401
+    answer = ask(web, path, headers, chunks(2))
+    assert answer.status == 413 and b"1 MB" in answer.read()
+    assert ask(web, path, headers, iter([b"{}"])).status in (401, 403, 405)
 
 
 def test_a_client_that_sends_the_whole_body_reads_the_response(web):
@@ -104,7 +112,8 @@ def test_a_client_that_sends_the_whole_body_reads_the_response(web):
 def test_a_body_without_a_length_is_cut_off_and_not_kept(web):
     process = psutil.Process(web.pid)
     before = process.io_counters().write_bytes
-    answer = ask(web, "/api/v1/projects/", JSON, chunks(120))
+    sent = {"Authorization": f"Bearer {web.token}"} | JSON
+    answer = ask(web, "/api/v1/projects/", sent, chunks(120))
     assert (answer.status, detail(answer)) == (413, "The request is too large. The limit is 30 MB.")
     assert process.io_counters().write_bytes - before < 40 * MB
 

@@ -13,6 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from config.http import body_limit
 from config.http.body_limit import (
     MAX_LARGE_FORMS,
+    MAX_STRANGER_BYTES,
     BodyLimitMiddleware,
     NotSignedInError,
     TooManyUploadsError,
@@ -98,7 +99,8 @@ def test_every_view_that_reads_files_is_known():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_large_form_is_received_from_users_only(owner, client):
+@pytest.mark.parametrize("size", [SMALL + 1, MAX_STRANGER_BYTES + 1])
+def test_a_large_form_is_received_from_users_only(owner, client, size):
     def header(key: str) -> tuple[bytes, bytes]:
         return b"cookie", f"{settings.SESSION_COOKIE_NAME}={key}".encode()
 
@@ -119,8 +121,8 @@ def test_a_large_form_is_received_from_users_only(owner, client):
 
     def post(*headers: tuple[bytes, bytes]) -> None:
         limited = BodyLimitMiddleware(app, refuse)
-        size = (b"content-length", str(SMALL + 1).encode())
-        asyncio.run(limited(scope(path_of("files"), *headers, size), None, None))
+        length = (b"content-length", str(size).encode())
+        asyncio.run(limited(scope(path_of("files"), *headers, length), None, None))
 
     strangers = [header("made-up"), header(""), header(anonymous.session_key), TOKEN]
     for stranger in strangers:
@@ -135,6 +137,19 @@ def test_a_large_form_is_received_from_users_only(owner, client):
     post(header(session))
     post(bearer)
     assert len(received) == 2
+
+
+def test_the_length_of_a_body_that_is_sent_in_chunks_does_not_count(monkeypatch):
+    monkeypatch.setattr(body_limit, "_sign_in_error", lambda scope: NotSignedInError())
+    limits = []
+
+    async def app(scope, receive, send) -> None:
+        limits.append(receive.__self__.bytes_left)
+
+    both = (b"content-length", b"10"), (b"transfer-encoding", b"chunked")
+    request = scope(path_of("files"), SESSION, *both)
+    asyncio.run(BodyLimitMiddleware(app, None)(request, None, None))
+    assert limits == [MAX_STRANGER_BYTES]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -176,11 +191,13 @@ def test_few_large_forms_are_received_at_the_same_time(monkeypatch):
             return asyncio.create_task(limited(body, None, None))
 
         # A body without a length may be large.
-        running = [post(large) for _ in range(MAX_LARGE_FORMS - 1)] + [post(), post(small)]
+        chunked = (b"transfer-encoding", b"chunked")
+        running = [post(large) for _ in range(MAX_LARGE_FORMS - 1)]
+        running += [post(chunked), post(small), post()]
         while limited._large_forms < MAX_LARGE_FORMS:
             await asyncio.sleep(0.01)
         await post(large)
-        await post()
+        await post(chunked)
         assert [type(error) for error in refused] == [TooManyUploadsError] * 2
         end.set()
         await asyncio.gather(*running)

@@ -5,6 +5,7 @@ import json
 import pytest
 from django.db import transaction
 
+from projects.core.api.json import MAX_PARTS
 from tests.access.access_rules import API, DOORS
 from tests.access.routes import routes
 from tests.access.world import token_of
@@ -119,3 +120,11 @@ def test_a_method_that_a_route_lacks_is_refused_in_json(world):
     assert answer.status_code == 405
     assert list(answer.json()) == ["detail"]
     assert "POST" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/projects/", "/v1/chat/completions"])
+def test_a_body_of_too_many_values_is_refused(world, path):
+    body = {"name": "Lists", "model": "x", "messages": [{}], "values": [[]] * MAX_PARTS}
+    answer = token_of(world.owner).post(path, json.dumps(body), JSON)
+    assert answer.status_code == 413
+    assert "The JSON has too many values." in answer.content.decode()

@@ -1,5 +1,6 @@
 """Inputs that once stopped a process for minutes, each in bounded processor time."""
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from memory.layers.summarising.transcript import TranscriptLine
 from memory.moderation.diffs import diff_lines, diff_words
 from memory.recall.chunking import MAX_CHUNK_TOKENS, split_text
 from memory.recall.service import is_small_talk
+from projects.core.api.json import MAX_PARTS, TooManyValuesError, require_few_values
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 UNITS = [
@@ -104,3 +106,18 @@ def test_summaries_of_equal_words_are_compared_at_once():
     with processor_seconds_below(3):
         diff_words("a " * 2_500, "a b " * 1_250)
         diff_lines("a\n" * 2_500, "a\nb\n" * 1_250)
+
+
+@pytest.mark.parametrize("part", ["[],", "{},", '"",', '{"a": "\\\\", "b": "\\""},', "["])
+def test_a_body_of_too_many_values_is_refused_at_once(part):
+    body = '["\\"", ' + part * (30_000_000 // len(part))
+    with processor_seconds_below(3), pytest.raises(TooManyValuesError):
+        require_few_values(body)
+
+
+@pytest.mark.parametrize("text", ["a, [b] {c} ", '"', "\\", '\\"', "\\,"])
+def test_commas_and_brackets_in_a_text_are_not_values(text):
+    require_few_values(json.dumps({"content": text * MAX_PARTS, "reply": False}))
+    require_few_values(json.dumps([text] * (MAX_PARTS // 2 - 1)))
+    with pytest.raises(TooManyValuesError):
+        require_few_values(json.dumps([text] * (MAX_PARTS + 1)))

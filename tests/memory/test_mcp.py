@@ -476,6 +476,12 @@ def test_a_malformed_request_is_a_400(post, owner, project, body):
     assert post(body, **request_headers).status_code in (400, 415)
 
 
+def test_a_request_of_too_many_values_is_refused(post, owner, project):
+    request_headers = headers(Token.objects.create(user=owner, project=project)[1])
+    answer = post(LIST | {"params": {"a": [[]] * 200_000}}, **request_headers)
+    assert (answer.status_code, answer.json()["detail"]) == (413, "The JSON has too many values.")
+
+
 def test_a_limited_client_learns_when_to_retry(post, editor, project, settings):
     settings.RATES = {"reads": (2, 60), "writes": None, "replies": None}
     token = Token.issue(editor, project=project)[1]

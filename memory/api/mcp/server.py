@@ -42,6 +42,7 @@ from memory.api.mcp import file_tools as file_tools
 from memory.api.mcp.tools import TOOLS, Caller, MemoryTool
 from memory.layers.bank_cache import rendered_bank
 from projects.authentication import TokenAuthentication
+from projects.core.api.json import TooManyValuesError, require_few_values
 from projects.core.database import in_thread, is_deleted_meanwhile
 from projects.core.errors import DomainError
 from projects.core.http.public_url import absolute_url
@@ -84,6 +85,14 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         retry_after = str(outage.retry_after_s).encode()
         await _send_error(send, outage.status, str(outage), [(b"retry-after", retry_after)])
         return
+    body = await _read_body(receive)
+    if body is None:
+        return
+    try:
+        require_few_values(body.decode(errors="replace"))
+    except TooManyValuesError as error:
+        await _send_error(send, error.status, str(error))
+        return
     # All further log lines of the request have these fields.
     bind_contextvars(user_id=caller.user.pk, project_id=str(caller.project.pk))
     manager = StreamableHTTPSessionManager(
@@ -94,7 +103,31 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         max_request_body_size=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
     )
     async with manager.run():
-        await manager.handle_request(scope | {"strata.caller": caller}, receive, send)
+        await manager.handle_request(
+            scope | {"strata.caller": caller}, _repeat_body(body, receive), send
+        )
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """Return the body of the request; None if the client has disconnected."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _repeat_body(body: bytes, receive: Receive) -> Receive:
+    """Return a channel with a body that was read, and then the messages of `receive`."""
+    messages = iter([{"type": "http.request", "body": body}])
+
+    async def receive_again() -> Any:
+        return next(messages, None) or await receive()
+
+    return receive_again
 
 
 def _authenticate(scope: dict[str, Any]) -> Caller:

@@ -4,6 +4,7 @@ the model. If the model is out of credit or unavailable, the project's second mo
 
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -83,11 +84,11 @@ class LookupLoop:
         """Yield the answer piece by piece, reasoning and lookups in between, and then `Finished`.
 
         The calls in `Finished` are those of the client's tools. No database connection is held
-        while the model answers. Raises `ProviderError`, also if the text is longer than
-        MAX_MESSAGE_CHARS.
+        while the model answers. Raises `ProviderError`, also if the text, the reasoning or the
+        calls of a request are longer than MAX_MESSAGE_CHARS.
         """
         messages = list(self.prompt.messages)
-        began, has_text, chars = time.monotonic(), False, 0
+        began, has_text, chars = time.monotonic(), False, Counter[type]()
         while True:
             pieces: list[str] = []
             stream: Any = provider.stream(messages, self._round_options())
@@ -97,12 +98,12 @@ class LookupLoop:
                     if isinstance(event, Finished):
                         finished = event
                         continue
+                    chars[type(event)] += len(event.text)
+                    if chars[type(event)] > MAX_MESSAGE_CHARS:
+                        raise ProviderError(TRUNCATED)
                     if isinstance(event, Thought):
                         yield event
                         continue
-                    chars += len(event.text)
-                    if chars > MAX_MESSAGE_CHARS:
-                        raise ProviderError(TRUNCATED)
                     if has_text and not pieces:
                         yield Delta("\n\n")
                     pieces.append(event.text)
@@ -151,7 +152,11 @@ class LookupLoop:
     def _own_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls that Strata runs. If any call is for one of the client's tools, return
         none: the results of all calls must be sent together.
+
+        Raises `ProviderError` if the calls together are longer than MAX_MESSAGE_CHARS.
         """
+        if sum(len(call.id + call.name + call.arguments) for call in calls) > MAX_MESSAGE_CHARS:
+            raise ProviderError(TRUNCATED)
         if not self.offered:
             return ()
         if not self.options.openai_params.get("tools"):

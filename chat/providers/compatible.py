@@ -7,7 +7,6 @@ or number all tool calls of a reply with 0.
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 import httpx2
@@ -22,6 +21,7 @@ from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -51,6 +51,10 @@ MAX_ERROR_CHARS = 2_000
 # this process ends.
 _rejected: dict[tuple[str, str, str], frozenset[str]] = {}
 MAX_REJECTED, MAX_KEY_CHARS = 1_000, 200
+# The maximum number of tool calls of a reply, and the maximum length of all their arguments.
+# pydantic-ai compares each call with all before it, and copies the arguments with each piece of
+# them: 20,000 calls kept a process busy for five minutes.
+MAX_TOOL_CALLS, MAX_ARGUMENT_CHARS = 1_000, 1_000_000
 
 
 def openai_provider(
@@ -187,19 +191,25 @@ class CompatibleStream(OpenAIStreamedResponse):
     """A stream in which the last reported usage counts, and each tool call has its own number.
 
     Google's API reports the tokens so far in each event, which pydantic-ai would add up. It also
-    numbers all tool calls with 0, which pydantic-ai would join to one call.
+    numbers all tool calls with 0, which pydantic-ai would join to one call. Raises
+    `UnexpectedModelBehavior` after MAX_TOOL_CALLS calls or MAX_ARGUMENT_CHARS characters.
     """
 
     async def _validate_response(self) -> AsyncIterator[ChatCompletionChunk]:
         usage, last = None, None
         # By the number that the server sent: the id of the latest such call, and its new number.
         calls: dict[int, tuple[str, int]] = {}
-        numbers = count()
+        numbers, chars = iter(range(MAX_TOOL_CALLS)), 0
         async for chunk in self._response:
             usage, last = chunk.usage or usage, chunk
             chunk.usage = None
             for choice in chunk.choices or ():
-                _number_calls(choice.delta, calls, numbers)
+                try:
+                    chars += _number_calls(choice.delta, calls, numbers)
+                except StopIteration as error:
+                    raise UnexpectedModelBehavior("The reply has too many tool calls.") from error
+            if chars > MAX_ARGUMENT_CHARS:
+                raise UnexpectedModelBehavior("The arguments of tool calls are too long.")
             yield chunk
         if last is not None and usage is not None and _is_counted(usage):
             yield last.model_copy(update={"choices": [], "usage": usage})
@@ -207,8 +217,12 @@ class CompatibleStream(OpenAIStreamedResponse):
 
 def _number_calls(
     delta: ChoiceDelta | None, calls: dict[int, tuple[str, int]], numbers: Iterator[int]
-) -> None:
-    """Replace the numbers of tool calls. A call begins with an id and a name."""
+) -> int:
+    """Replace the numbers of tool calls. A call begins with an id and a name.
+
+    Return the number of characters of arguments. Raises `StopIteration` if `numbers` ends.
+    """
+    chars = 0
     for call in (delta and delta.tool_calls) or ():
         name = call.function.name if call.function else None
         known = calls.get(call.index)
@@ -216,6 +230,8 @@ def _number_calls(
             known = calls[call.index] = (call.id or "", next(numbers))
         # Older versions of vLLM send another id with each part of a call.
         call.id, call.index = known[0] or call.id, known[1]
+        chars += len((call.function and call.function.arguments) or "")
+    return chars
 
 
 def _is_counted(usage: CompletionUsage) -> bool:

@@ -331,6 +331,17 @@ def test_each_of_many_tool_calls_is_numbered_at_once():
     assert next(numbers) == len(calls) == 20_000
 
 
+@pytest.mark.parametrize("sizes", [[1] * 1_001, [600_000] * 2])
+def test_too_many_or_too_long_tool_calls_are_given_up(wire, provider, sizes):
+    calls = [
+        {"index": number, "id": f"c{number}", "function": {"name": "search", "arguments": "x" * it}}
+        for number, it in enumerate(sizes)
+    ]
+    wire.answers = [[event({"tool_calls": [call]}) for call in calls]]
+    with pytest.raises(ProviderError, match="could not read"):
+        stream(provider)
+
+
 TAGGED = ("<think>", "\n", "Hm", ", so", "</think>", "\n\n", "On ", "3 March.")
 
 

@@ -174,6 +174,29 @@ def test_a_reply_without_end_is_cut(session, owner, scripted):
     assert Call.objects.get(message_id=reply.pk).output_tokens
 
 
+def test_reasoning_without_end_is_cut(session, owner, scripted):
+    scripted.queue(Answer("On 3 March.", thoughts=("word " * 2_000,) * 1_000))
+    _, reply = ask(session, "Go on", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert (reply.status, reply.error) == (Status.FAILED, lookups.TRUNCATED)
+    assert 0 < Call.objects.get(message_id=reply.pk).output_tokens < MAX_MESSAGE_CHARS
+
+
+def test_calls_of_tools_without_end_are_not_stored(session, owner, scripted):
+    Project.objects.filter(pk=session.project_id).update(memory_enabled=False)
+    scripted.call(("call", "search", "x" * (MAX_MESSAGE_CHARS + 1)), text="Let me see.")
+    _, reply = ask(Session.objects.get(pk=session.pk), "When is the cutover?", owner)
+    say(reply)
+    reply = Message.objects.get(pk=reply.pk)
+    assert (reply.status, reply.error, reply.text) == (
+        Status.FAILED,
+        lookups.TRUNCATED,
+        "Let me see.",
+    )
+    assert not reply.calls
+
+
 def test_a_broken_stream_keeps_the_text_so_far(session, owner, scripted):
     scripted.half("The first half of")
     _, reply = ask(session, "Hello", owner)

@@ -21,8 +21,11 @@ TIMEOUT = httpx2.Timeout(600, connect=5)
 LIMITS = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100)
 # The maximum size of a response. An event for each of 200,000 tokens takes 50 MB.
 MAX_RESPONSE_BYTES, MAX_STREAM_BYTES = 10_000_000, 100_000_000
-# The maximum size of an event. The incomplete event is read again with each chunk that arrives.
+# The maximum size of an event. The incomplete event is copied with each chunk that arrives.
 MAX_EVENT_BYTES = 2**20
+# After this number of events, other tasks of the process get their turn. A chunk may have 100,000
+# empty events.
+EVENTS_PER_TURN = 200
 
 
 def new_http_client(is_guarded: bool = False) -> httpx2.AsyncClient:
@@ -217,12 +220,21 @@ class BatchedEventStream(httpx2.AsyncByteStream):
 
     async def _batches(self) -> AsyncIterator[bytes]:
         _open_streams.add(self)
-        rest, pauses = b"", False
+        rest, pauses, number = b"", False, 0
         failure: httpx2.TransportError | None = None
         try:
             async for chunk in self._stream:
-                *events, rest = EVENT_END.split(rest + chunk)
+                # Only the new part is searched: servers may send an event byte by byte.
+                has_end = EVENT_END.search(rest[-3:] + chunk)
+                rest += chunk
+                if has_end:
+                    *events, rest = EVENT_END.split(rest)
+                else:
+                    events = []
                 for event in _merge(self._with_whole_tags(events)):
+                    number += 1
+                    if number % EVENTS_PER_TURN == 0:
+                        await asyncio.sleep(0)
                     self._note_end(event.content)
                     pauses = (pauses or bool(event.key)) and event.content != DONE_EVENT
                     for ready in self._not_passed_on(event):

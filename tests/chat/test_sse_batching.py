@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.providers import http_clients
-from chat.providers.http_clients import BatchedEventStream, TextChannel, batch_events
+from chat.providers.http_clients import EVENT_END, BatchedEventStream, TextChannel, batch_events
 
 
 class Scripted(httpx2.AsyncByteStream):
@@ -245,6 +245,45 @@ def test_an_event_without_end_is_given_up():
     [first] = events(asyncio.run(read()))
     assert first["choices"][0]["delta"] == {"content": "Hello"}
     assert stream.read < 20
+
+
+def test_an_event_in_many_pieces_is_searched_once(monkeypatch):
+    class Pattern:
+        searched = 0
+
+        def search(self, data: bytes) -> object:
+            self.searched += len(data)
+            return EVENT_END.search(data)
+
+        def split(self, data: bytes) -> list[bytes]:
+            self.searched += len(data)
+            return EVENT_END.split(data)
+
+    pattern = Pattern()
+    monkeypatch.setattr(http_clients, "EVENT_END", pattern)
+    pieces = [b"data: ", *[b"x"] * 10_000, b"\r", b"\n\r", b"\n"]
+    assert (
+        b"".join(asyncio.run(read_batches(Scripted(pieces)))) == b"data: " + b"x" * 10_000 + b"\n\n"
+    )
+    assert pattern.searched < 60_000
+
+
+def test_other_tasks_get_their_turn_between_events():
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def read() -> None:
+        others = asyncio.create_task(take_turns())
+        await read_batches(Scripted([b":\n\n" * 100_000]))
+        others.cancel()
+
+    asyncio.run(read())
+    assert turns > 100
 
 
 def test_nobody_reads_on_when_its_reader_has_left():

@@ -17,6 +17,8 @@ CONTEXT_KEYS = (
     *("context_length", "context_window", "max_context_length", "max_model_len"),
     "max_input_tokens",
 )
+# A number that could not be shown would make every page with a list of models fail.
+MAX_CONTEXT = 10**9
 # Parts of the names of models that are not chat models.
 NO_CHAT = re.compile(
     "embed|whisper|tts|dall-e|moderation|transcribe|realtime|gpt-image|imagen|veo-|sora|-ocr|-guard"
@@ -45,7 +47,8 @@ def describe(kind: str, name: str, item: dict[str, Any]) -> dict[str, Any]:
 
 def _from_list(item: dict[str, Any]) -> dict[str, Any]:
     """Return the properties in lists of OpenRouter, Mistral and Ollama; else the context size."""
-    sizes = [item[key] for key in CONTEXT_KEYS if isinstance(item.get(key), int)]
+    values = (item.get(key) for key in CONTEXT_KEYS)
+    sizes = [it for it in values if isinstance(it, int) and 0 < it < MAX_CONTEXT]
     fields: dict[str, Any] = {"context": sizes[0] if sizes else None}
     parameters = item.get("supported_parameters")
     if isinstance(parameters, list):

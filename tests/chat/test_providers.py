@@ -290,6 +290,17 @@ def test_a_list_with_an_invalid_price_is_shown(add, wire, admin_client, monkeypa
     assert "200k tokens" in admin_client.get(reverse("models")).content.decode()
 
 
+@pytest.mark.parametrize("size", [10**400, -1])
+def test_a_list_with_an_impossible_context_size_is_shown(
+    add, wire, admin_client, monkeypatch, size
+):
+    monkeypatch.setattr(wire, "models", {"data": [{"id": "wide", "context_length": size}]})
+    add(**compatible(wire))
+    page = admin_client.get(reverse("models"))
+    assert page.status_code == 200
+    assert KnownModel.load("lab", ModelProvider.objects.get().catalogue[0]).context is None
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "details"),
     [

@@ -104,7 +104,7 @@ MAX_PAUSE_STREAMS = 13
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
 # An event of chat completions, and the end of a reply in it. Quotes within a text are escaped.
-CHUNK, FINISHED = b'"choices":', re.compile(rb'"finish_reason":\s*[^n\s]')
+CHUNK, FINISHED = b'"choices":', re.compile(rb'"finish_reason"\s*:\s*[^n\s]')
 EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 # Reasoning in the text of a reply. pydantic-ai recognises a tag only as the whole text of an event.

@@ -108,7 +108,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
     Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # No message changed. If an empty chat was cleared, it has no cursor.
+        # No message changed. A chat that never had messages can be cleared too, and has no cursor.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)

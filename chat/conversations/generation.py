@@ -214,7 +214,8 @@ def finalise(
     changes: Mapping[str, object],
     calls: Sequence[Call] = (),
 ) -> bool:
-    """Store the final text and status of `reply`. Return False if it was already final or deleted.
+    """Store the final text and status of `reply`. Return False if nothing was stored, because it
+    was already final or deleted.
 
     A reply that `sweep_interrupted` finalised while its process had no database is stored again,
     unless it has changed since. The model calls are booked in all these cases, but not if the

@@ -84,7 +84,7 @@ def pending_reply(session: Session, message: Message, model: str = "") -> Messag
         role=Role.ASSISTANT,
         status=Status.PENDING,
         parent=message,
-        # By the database clock, like the heartbeat of each flush.
+        # By the database clock, like all later heartbeats.
         heartbeat_at=Now(),
         model=model,
         # Replies of the bundled demo model are not remembered, because they are often wrong.

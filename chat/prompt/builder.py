@@ -67,7 +67,9 @@ class Turn:
 
     @cached_property
     def path(self) -> list[HistoryMessage | Message]:
-        """The latest messages up to `reply_to`, oldest first: at least those in the window."""
+        """The latest messages up to `reply_to`, oldest first: at least those that the prompt may
+        contain.
+        """
         if self.reply_to is None:
             return []
         earlier = self.stored_path if self.stateless_history is None else self.stateless_history
@@ -107,7 +109,7 @@ class Turn:
         limit = self.session.window_limit
         head = last.parent_id if last.pk is None or last._state.adding else last.pk
         # Usually only a few messages on a path do not count for the window. If many do not, such as
-        # tool results, a second query reads further back.
+        # deleted messages, a second query reads further back.
         reach = limit * 5 // 4
         messages = history.path_to(self.session, head, reach + 1)
         if len(messages) > reach and sum(message.counts for message in messages) < limit:

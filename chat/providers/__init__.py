@@ -263,7 +263,8 @@ def saved_server(provider: "ModelProvider", key: str) -> ModelServer:
     return ModelServer(provider.kind, address, key, is_guarded=is_own)
 
 
-# The demo model has no vision. It is too small for tools and schemas, which its server supports.
+# The demo model has no vision. It is too small for tools and schemas, although its server supports
+# them.
 
 
 def supports_images(name: str) -> bool:

@@ -237,7 +237,7 @@ class PydanticAIProvider:
 def _profile(name: str) -> Mapping[str, Any]:
     """Return pydantic-ai's profile of the model.
 
-    It is cached, because it creates a model, and this reads the certificates of the machine.
+    The result is cached, because creating a model reads the certificates of the machine.
     """
     try:
         return infer_model(name).profile
@@ -332,9 +332,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return `price` if it is not None: it is the cost of the call at the price that an
-    administrator has set. Otherwise, return the cost at the listed price. None if there is neither,
-    if the listed price needs usage that was not reported, or if the cost is too high to store.
+    """Return the cost of the call: `price`, the cost at the price that an administrator has set, or
+    if that is None, the cost at the listed price. None if there is neither, if the listed price
+    needs usage that was not reported, or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

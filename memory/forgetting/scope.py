@@ -203,8 +203,8 @@ class ForgetScope:
 
         Owners may forget anything in their project. Editors may forget:
 
-        - their own messages, files of which they added all versions, and, without its sources, a
-          fact that is only about them or that nobody else supports,
+        - their own messages, files of which they added all versions, and a fact that is only about
+          them or that nobody else supports, but not the sources of the fact,
         - messages, files and entries of their private sessions, and sessions that they created if
           nobody else wrote in them,
         - their own imports, if they may forget every session that the import created or extended,

@@ -83,11 +83,12 @@ _WORD = re.compile(rf"\w{{1,{MAX_WORD_CHARS}}}")
 class ForgetReceipt:
     """The result of a forget request, as numbers and ids.
 
-    `removed` is the number of deleted rows by store. `rewrites` are the entries that await their
-    rewrite. `withheld` are the entries that lost their whole text. `saw_it` are the replies that
-    stay although their prompt contained a deleted text, or may contain it because they are
-    unfinished. `found` are the places where phrases of the deleted text still occur. `kept_sources`
-    are the messages that stay although a forgotten entry or fact was based on them.
+    `removed` counts, by store, what was deleted, emptied or replaced, such as rows, lines and
+    titles. `rewrites` are the entries that await their rewrite. `withheld` are the entries that
+    lost their whole text. `saw_it` are the replies that stay although their prompt contained a
+    deleted text, or may contain it because they are unfinished. `found` are the places where
+    phrases of the deleted text still occur. `kept_sources` are the messages that stay although a
+    forgotten entry or fact was based on them.
     """
 
     removed: Mapping[str, int]
@@ -233,8 +234,8 @@ def _forget_late(
 
 
 def require_own_texts(project: Project, scope: ForgetScope, by: Any) -> None:
-    """Raise NotAllowedError if `by` wants to forget everything of theirs, and since the first check
-    this has come to include a text of others. The caller has locked the rows.
+    """If `by` forgets everything of theirs, check the permission again: others may have added to
+    these texts since the first check. Raises NotAllowedError. The caller has locked the rows.
     """
     if by is None or scope.user != by.pk:
         return

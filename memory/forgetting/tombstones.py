@@ -137,8 +137,8 @@ def append_to_file(records: Sequence[TombstoneRecord]) -> None:
 def read_file(path: Path) -> Iterator[TombstoneRecord]:
     """Yield the records of a tombstone file. Raises `TombstoneFileError`, and OSError.
 
-    An incomplete line is skipped. It was left by a power failure before its request was committed,
-    because the commit follows only when the line is on the disk.
+    An incomplete line is skipped. A power failure interrupted its writing, so its request was not
+    committed: the commit follows only when the line is on the disk.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):

@@ -159,7 +159,8 @@ def _heading(month: Month) -> str:
 
 def _time_order(shown: ShownLine, item: BankItem) -> tuple[date, datetime, UUID, int, int]:
     """Return the sort key of a line: its day, the time of the last source of its entry, the id of
-    the entry, the creation time of its first message, and its place in the conversation.
+    the entry, the creation time of the line's first source, and the line's place in the
+    conversation.
     """
     # Only the milliseconds of the UUIDv7, because its other bits are random. Messages of one import
     # may have the same millisecond.

@@ -2,7 +2,7 @@
 
 Rows are ordered by source, so that the neighbours of an excerpt are the adjacent rows. Signals that
 add up over the words of a query are weighted by the rarity of the words and divided by the total
-weight. Their value is then the share of the query that matches.
+weight. A value of about 1 then means that the whole query matches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,15 +35,16 @@ WEIGHTS: Mapping[str, float] = {
     "length": -0.25,
     "asked_latest": 1.0,
     "recent_message": 0.4,
-    # The other weights were fitted on three kinds of labelled conversations of equal weight, and
-    # are not negative. First, exact words of the query: in the excerpt and its neighbours, after
-    # it, near it, and in the best excerpt of its conversation.
+    # The other weights were fitted on three kinds of labelled conversations, which counted equally,
+    # and are not negative. First, exact words of the query: in the excerpt and its neighbours,
+    # after it, near it, and in the best excerpt of its conversation.
     "words_turn": 0.965,
     "words_after": 0.303,
     "words_window": 1.434,
     "words_session": 1.844,
-    # Words of similar meaning: in the excerpt, the same weighted by rarity, and words that occur
-    # only before it, after it, further away, or elsewhere in its conversation.
+    # Words of similar meaning: in the excerpt, in the excerpt with rare words counting more, and
+    # how much better the words before it, after it, further away and elsewhere in its conversation
+    # match.
     "meaning": 6.249,
     "meaning_rare": 2.504,
     "meaning_before": 4.683,
@@ -114,11 +115,11 @@ class CandidateRows:
     """The candidates and their neighbours. Each field is a column of the rows, as an array or a
     sequence.
 
-    `source` is the number of the source, in order. `matched` has a column for each term of the
-    query. `similarity` is the cosine of the vectors of row and query, 0 without a vector. `days`
-    are days since 1 January 1970. `mentions` are the days to which the text refers ("yesterday"),
-    in the same unit. They are set only if the query contains dates. `parts` are the numbers of the
-    parts of long messages.
+    `source` is the index of each row's source, in ascending order. `matched` has a column for each
+    term of the query. `similarity` is the cosine of the vectors of row and query, 0 without a
+    vector. `days` are days since 1 January 1970. `mentions` are the days to which the text refers
+    ("yesterday"), in the same unit. They are set only if the query contains dates. `parts` are the
+    numbers of the parts of long messages.
     """
 
     source: Ints

@@ -52,13 +52,13 @@ class RecallScope:
     """The viewer and the filters of a search.
 
     Without a `viewer`, no private content is visible. With `shared_only`, the scope is limited to
-    what every member may see, for replies that all members read. A message matches if its speaker
-    matches `speaker` (a name or a word of a name, ignoring case), `author` (the user with that
-    name) or `alias_of` (the full name of somebody whom others call `speaker`). `window` is a
-    session and a `seq`: the messages of the session from this `seq` on are left out. `valid_at` is
-    the time at which facts must be valid; None means now. `revisions` are the versions of files to
-    search in. With `files_of`, the id of a chat, all chunks of other chats are left out. The
-    embedding of the query is booked on `payer`, by default on the viewer.
+    what every member may see, for replies that all members read. A message matches if `author`
+    wrote it, or if its speaker is `speaker` (a name or a word of a name, ignoring case) or
+    `alias_of` (the full name of somebody whom others call `speaker`). `window` is a session and a
+    `seq`: the messages of the session from this `seq` on are left out. `valid_at` is the time at
+    which facts must be valid; None means now. `revisions` are the versions of files to search in.
+    With `files_of`, the id of a chat, all chunks of other chats are left out. The embedding of the
+    query is booked on `payer`, by default on the viewer.
     """
 
     project: Project

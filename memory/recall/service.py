@@ -128,8 +128,8 @@ def in_time_order(results: Iterable[RecallResult]) -> list[RecallResult]:
 class RankedRows:
     """The rows of a search with their signals, and the weights that rank them.
 
-    `conversations` has the number of the conversation of each row. `message_share` is that of the
-    query (see `ParsedQuery`).
+    `conversations` has the index of each row's conversation. `message_share` is 0 if the query is a
+    question, and 1 if it is a message that continues a chat (see `ParsedQuery`).
     """
 
     rows: Sequence[RecallResult]
@@ -217,7 +217,9 @@ def rank_rows(
     weights: Mapping[str, float | Floats] = ranking.WEIGHTS,
     zone: tzinfo = UTC,
 ) -> RankedRows:
-    """Return the ranked rows; `terms` are the terms of the query, `zone` that of its dates."""
+    """Return the ranked rows. `terms` are the terms of the query, and `zone` is the time zone of
+    its dates.
+    """
     if not rows:
         return RankedRows([], {}, {}, np.zeros(0, np.int64), 0)
     parsed = query_parsing.parse_query(query)

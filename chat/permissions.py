@@ -134,7 +134,8 @@ def require_chat(session: Session) -> Session:
 def require_open(session: Session) -> Session:
     """Return the session. Raises Http404 for notes and for a closed chat.
 
-    The page of a closed chat has no form: such requests come from pages that were loaded before.
+    The page of a closed chat has no form, so a request comes from a page that was loaded before the
+    chat was closed.
     """
     require_chat(session)
     if session.status == SessionStatus.CLOSED:

@@ -143,8 +143,8 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
         log.warning("memory_failed %s=%s reason=%s", kind, pk, error)
         record_failure(lease, str(error), error.retry_after_s)
     except Exception as error:
-        # Catch every error, so that the row does not stay leased and, except after a lost
-        # connection, is not retried without a pause.
+        # Catch every error, so that the row does not stay leased. It is retried after a pause or,
+        # if the connection was lost, without one.
         log.exception("memory_failed %s=%s", kind, pk)
         if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
             lease.abandon()

@@ -1,5 +1,6 @@
 """Authentication of API requests by token, and the check of the token's scopes."""
 
+from contextlib import suppress
 from hmac import compare_digest
 
 from django.conf import settings
@@ -46,15 +47,14 @@ def _tokens_by_key(key: str) -> QuerySet[Token]:
 
 
 def is_signed_in(request: HttpRequest) -> bool:
-    """Return whether the request has a valid token or, if it has no token, a valid session cookie.
+    """Return whether the request has a valid token or a valid session cookie.
 
-    For code that runs before the middleware.
+    For code that runs before the middleware. Proxies may send tokens of their own with the requests
+    of browsers.
     """
-    try:
+    with suppress(AuthenticationFailed):
         if TokenAuthentication().authenticate(request) is not None:
             return True
-    except AuthenticationFailed:
-        return False
     request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     return get_user(request).is_authenticated
 

@@ -76,7 +76,7 @@ def project_for_managing(user, slug: str, token=None) -> Project:
 
 def project_for_removing(user, slug: str, username: str, token=None) -> Project:
     """Return the project if `user` may remove the member `username`: owners remove all members,
-    other members only themselves. Raises `ProjectArchivedError` for other members.
+    other members only themselves. Raises `ProjectArchivedError`, unless users remove themselves.
     """
     if username == user.get_username():
         return project_for_reading(user, slug, token)

@@ -66,12 +66,13 @@ def store_image(
     attachment = store_file(session.project_id, user, name, image, description)
     attachment.session = session
     try:
-        attachment.save(force_insert=True)
+        with transaction.atomic():
+            attachment.save(force_insert=True)
+            file_removal.keep_file(attachment)
     except BaseException:
         # The session was deleted in the meantime, or the database is away.
         attachment.file.delete(save=False)
         raise
-    file_removal.keep_file(attachment)
     return attachment
 
 

@@ -29,7 +29,6 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.db.models import F, FileField, Model
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from chat.models import FileRemoval
 
@@ -60,11 +59,12 @@ def write_file(row: Any, name: str, content: File) -> None:
     """Write `content` as the file of `row`, which is not saved yet.
 
     If this process dies before it saves `row`, the sweep removes the file. Outside of a
-    transaction, the removal is therefore stored first. Call `keep_file` once `row` is saved.
+    transaction, the removal is therefore stored first. Call `keep_file` in the transaction that
+    saves `row`.
     """
     path = row.file.field.generate_filename(row, name)
     FileRemoval.objects.create(
-        project_id=row.project_id, path=path, next_try_at=timezone.now() + SAVE_WITHIN
+        project_id=row.project_id, path=path, next_try_at=Now() + SAVE_WITHIN
     )
     row.file.save(name, content, save=False)
 

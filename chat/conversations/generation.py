@@ -218,8 +218,8 @@ def finalise(
     was already final or deleted.
 
     A reply that `sweep_interrupted` finalised while its process had no database is stored again,
-    unless it has changed since. The model calls are booked in all these cases, but not if the
-    project was deleted.
+    unless it has changed since. The model calls are booked even if nothing is stored, but not if
+    the project was deleted.
     """
     final = {"text": text, "tokens": token_counting.count(text), "status": status, **changes}
     try:

@@ -131,7 +131,8 @@ def _encoded(
         try:
             yield image, _encode(image)
         except (images.ImageRejectedError, ImportRejectedError) as error:
-            result.errors.append(f"“{item.session.label}”, image “{image.name}”: {error}")
+            place = f"“{item.session.label}”: " + _("Image %s") % f"“{image.name}”"
+            result.errors.append(f"{place}: {error}")
 
 
 def _encode(image: ImportedImage) -> images.EncodedImage:

@@ -94,11 +94,11 @@ def create_import(project: Project, user, file: File, format: str = "auto") -> I
             if Import.objects.filter(user=user, state__in=UNFINISHED).count() >= MAX_UNFINISHED:
                 raise TooManyImportsError
             upload.save()
+            file_removal.keep_file(upload)
     except BaseException:
         # With IntegrityError, the project or the user was deleted in the meantime.
         upload.file.delete(save=False)
         raise
-    file_removal.keep_file(upload)
     # If the broker is unavailable, `find_interrupted` finds the import later.
     transaction.on_commit(lambda: enqueue(upload.pk), robust=True)
     return upload

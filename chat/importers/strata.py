@@ -97,7 +97,7 @@ class _ImageExtractor:
                 raise InvalidItemError(_("It has no data."))
             read = self.spool.data(fields["data"])
         except InvalidItemError as error:
-            return InvalidItemError(f"Image “{name}”: {error}")
+            return InvalidItemError(_("Image %s") % f"“{name}”" + f": {error}")
         return ImportedImage(
             name,
             get_text(fields, "description"),
@@ -111,15 +111,13 @@ class _ImageExtractor:
 
 def _session(fields: JSONObject, errors: list[str]) -> ImportedSession:
     if fields.get("format") != FORMAT:
-        raise InvalidItemError("It is not an export of Strata.")
+        raise InvalidItemError(_("It is not an export of Strata."))
     if fields.get("version") != VERSION:
-        raise InvalidItemError(
-            f"It has version {fields.get('version')}; this Strata reads {VERSION}."
-        )
+        raise InvalidItemError(_("Strata does not read its version, %s.") % fields.get("version"))
     session = get_object(fields, "session")
     key = get_text(session, "id")
     if not key:
-        raise InvalidItemError("The session has no id.")
+        raise InvalidItemError(_("The session has no id."))
     messages: dict[str, ImportedMessage] = {}
 
     def read(value: JSONObject | InvalidItemError) -> ImportedMessage:
@@ -186,7 +184,7 @@ def _message(fields: JSONObject, earlier: Mapping[str, ImportedMessage]) -> Impo
     key, parent = get_text(fields, "id"), get_text(fields, "parent")
     role, at = get_text(fields, "role"), parse_time(fields.get("created_at"))
     if not key or role not in Role.values or at is None:
-        raise InvalidItemError("It has no id, no role or no time.")
+        raise InvalidItemError(_("It has no id, no role or no time."))
     images: Images = fields["images"]
     version = min(max(_number(fields, "version") or 1, 1), MAX_VERSION)
     deleted_at = _time(fields, "deleted_at", at)

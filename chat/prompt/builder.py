@@ -152,7 +152,7 @@ def build(turn: Turn, tool_tokens: int = 0) -> Prompt:
     model = turn.model
     budget = max(0, int(context_tokens(model) * (1 - REPLY_SHARE)) - tool_tokens)
     *earlier, last = [import_string(path) for path in settings.CHAT_PROMPT_SECTIONS]
-    turn.budget = int(_share_of(last).ceiling * budget)
+    turn.budget = budget
     closing = last(turn)
     sections = run_sections(turn, earlier, budget, closing.tokens if closing else 0)
     if closing is not None:
@@ -171,7 +171,7 @@ def run_sections(
     """
     left = budget - reserved
     sections: list[PromptSection] = []
-    shares = [_share_of(function) for function in functions]
+    shares = [getattr(function, "share", BudgetShare()) for function in functions]
     for index, function in enumerate(functions):
         own = shares[index]
         floors = sum(int(later.floor * budget) for later in shares[index + 1 :])
@@ -185,7 +185,3 @@ def run_sections(
             # entry.
             turn.shown_ids.update(it.id for it in section.items if len(it.lines) == it.of)
     return sections
-
-
-def _share_of(function: SectionFunction) -> BudgetShare:
-    return getattr(function, "share", BudgetShare())

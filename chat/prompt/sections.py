@@ -48,6 +48,9 @@ MAX_VALUE_CHARS = 100
 IMAGES_SHARE = 0.5
 # The maximum share of the prompt's budget for the system text of an API client.
 CLIENT_SYSTEM_SHARE = 0.5
+# The maximum share of a message without tool results. The rest is for the other sections, above all
+# for the instructions.
+MESSAGE_SHARE = 0.9
 
 
 @share(floor=0.1, ceiling=0.25)
@@ -130,14 +133,14 @@ def _within_reach(
     return sources
 
 
-# A long message leaves a tenth of the budget to the other sections, above all to the instructions.
-@share(ceiling=0.9)
+@share()
 def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool calls and results that
     follow it.
 
-    A single message that is longer than the budget is cut at its end. If there are tool results,
-    ProviderError is raised instead, and also if the message or its chat has been deleted.
+    A single message that is longer than MESSAGE_SHARE of the budget is cut at its end. If it has
+    tool results, ProviderError is raised for more than the whole budget. ProviderError is also
+    raised if the chat has been deleted or the message is not visible (`Turn.is_visible`).
     """
     if turn.reply_to is None:
         return None
@@ -149,11 +152,12 @@ def message(turn: Turn) -> PromptSection | None:
     ]
     messages = drop_unpaired_calls(_prompt_messages(turn, sources, MAX_IMAGES))
     size = sum(message.tokens for message in messages)
-    if size > turn.budget:
-        if len(messages) > 1:
-            reason = TOO_LONG.format(size, turn.budget)
-            raise providers.ProviderError(reason, status=400, code="context_length_exceeded")
-        room = turn.budget - size + sum(token_counting.count(message.text) for message in messages)
+    if len(messages) > 1 and size > turn.budget:
+        reason = TOO_LONG.format(size, turn.budget)
+        raise providers.ProviderError(reason, status=400, code="context_length_exceeded")
+    limit = int(turn.budget * MESSAGE_SHARE)
+    if len(messages) == 1 and size > limit:
+        room = limit - size + sum(token_counting.count(message.text) for message in messages)
         messages = [
             replace(message, text=token_counting.truncate(message.text, room), text_tokens=None)
             for message in messages

@@ -104,7 +104,7 @@ MAX_PAUSE_STREAMS = 13
 TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 DONE_EVENT = b"data: [DONE]"
 # An event of chat completions, and the end of a reply in it. Quotes within a text are escaped.
-CHUNK, FINISHED = b'"choices":', re.compile(rb'"finish_reason"\s*:\s*[^n\s]')
+CHUNK, FINISHED = b'"choices":', re.compile(rb'"finish_reason"\s*:\s*"[^"]')
 EVENT_END = re.compile(rb"\r?\n\r?\n")
 
 # Reasoning in the text of a reply. pydantic-ai recognises a tag only as the whole text of an event.
@@ -196,17 +196,26 @@ async def batch_events(response: httpx2.Response) -> None:
     """Batch the events of `response`: a response hook for an HTTP client."""
     if _is_event_stream(response):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = BatchedEventStream(response.stream, text_channel.get())
+        has_length = not {"transfer-encoding", "content-length"}.isdisjoint(response.headers)
+        response.stream = BatchedEventStream(response.stream, text_channel.get(), has_length)
 
 
 class BatchedEventStream(httpx2.AsyncByteStream):
     """Wraps the byte stream of a response and yields whole events, several in one batch.
 
-    It pauses after each batch, so that the events that arrive meanwhile form the next batch.
+    It pauses after each batch, so that the events that arrive meanwhile form the next batch. If the
+    end of the connection is the end of the stream (not `has_length`), a reply without a sign of its
+    end has failed: `RemoteProtocolError`.
     """
 
-    def __init__(self, stream: httpx2.AsyncByteStream, channel: TextChannel | None = None) -> None:
+    def __init__(
+        self,
+        stream: httpx2.AsyncByteStream,
+        channel: TextChannel | None = None,
+        has_length: bool = True,
+    ) -> None:
         self._stream = stream
+        self._has_length = has_length
         self._channel = channel
         self._is_thinking = self._has_text = False
         self._has_chunks = self._is_finished = False
@@ -251,14 +260,15 @@ class BatchedEventStream(httpx2.AsyncByteStream):
         if rest:
             self._note_end(rest)
             yield rest
-        if self._channel and self._has_chunks and not self._is_finished:
+        if self._has_chunks and not (self._has_length or self._is_finished):
             # The connection to a server that died can end like the connection to one that is done.
             failure = failure or httpx2.RemoteProtocolError("The stream ended before the reply.")
         if failure is not None:
             raise failure
 
     def _note_end(self, content: bytes) -> None:
-        self._has_chunks = self._has_chunks or CHUNK in content
+        # The events of other APIs begin with their type, and may quote such a key.
+        self._has_chunks |= content.startswith(b"data:") and CHUNK in content
         self._is_finished = (
             self._is_finished or DONE_EVENT in content or bool(FINISHED.search(content))
         )

@@ -54,12 +54,12 @@ def add_file(
     try:
         with transaction.atomic():
             document = _store(project, user, name, session, revision)
+            file_removal.keep_file(revision, path)
     except BaseException:
         default_storage.delete(path)
         raise
     if revision.file.name != path or revision._state.adding:
         default_storage.delete(path)
-    file_removal.keep_file(revision, path)
     return document
 
 

@@ -37,7 +37,8 @@ def find_deletions(project: Project, scope: ForgetScope) -> DeletionSet:
     sessions again, out of this order, so the transaction may end in a deadlock.
     """
     deletions = _find(project, scope, set())
-    # Read once, because replies may begin all the time, and the search below would not end.
+    # Read once. If replies that began meanwhile were added at each step, the search below might
+    # never end.
     unfinished = unfinished_replies(project) if scope.replies else set()
     replies: set[UUID] = set()
     # A reply may itself have been in later prompts, so search again until none is found.

@@ -110,8 +110,8 @@ class ForgetScope:
     - `reach_of`: the id of a user. In other chats, deletes only copies and originals that this user
       wrote, or that are in a private session of this user.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
-      from these replies.
-    - `tombstones`: the objects that a replay forgets again. Excludes all other conditions.
+      from these replies. - `tombstones`: objects that were forgotten earlier, and are forgotten
+      again (a replay) after a restore or an import. Used without conditions.
     """
 
     message: UUID | None = None

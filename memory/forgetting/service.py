@@ -69,8 +69,8 @@ __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3
-# The maximum number of characters of a deleted text from which its phrase is chosen, and of a word
-# in the phrase.
+# The number of characters at the beginning of a deleted text from which its phrase is chosen, and
+# the maximum number of characters of a word in the phrase.
 MAX_TEXT_CHARS = 20_000
 MAX_WORD_CHARS = 100
 MAX_LISTED_IDS = 100

@@ -50,7 +50,7 @@ def summarise(session_id: UUID, now: datetime, force: bool = False) -> Entry | N
     The entry covers the unsummarised messages, up to `MAX_RANGE_TOKENS`. The session is claimed
     first. The model is called outside of any transaction. A short transaction that checks the lease
     and the sources commits the result. With `force`, the session is summarised even if it is not
-    idle, waits for a retry, or its project has used up its token allowance.
+    idle, if it waits for a retry, or if its project has used up its token allowance.
     """
 
     def work(lease: Lease) -> Entry | None:
@@ -132,7 +132,7 @@ def review_reason(
     """Return why a person has to see the summary first; None if it may be live.
 
     A private session must not be quoted to others without review. `before` is the review reason of
-    the replaced text, or empty if it was reviewed.
+    the replaced text, or empty if no such text waits for review.
     """
     if reads_like_instructions(summary):
         return ReviewReason.INSTRUCTIONS

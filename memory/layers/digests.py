@@ -372,9 +372,9 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. All entries between a stale entry and a stale digest above it are
-    therefore included, because there are at most two: the parent of the stale entry, and a child of
-    the stale digest.
+    digests that may be written. Therefore all entries between a stale entry and a stale digest
+    above it are included. There are at most two: the parent of the stale entry, which is the digest
+    of its period, and a child of the stale digest.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

@@ -29,7 +29,8 @@ AGES: Mapping[Granularity, timedelta] = {
 }
 # The states of entries whose tokens count towards the budget, and that can be rolled up.
 VISIBLE = frozenset({"live", "faded"})
-# A digest in another state waits for a moderator (proposed, hidden) or for its rewrite (stale).
+# The states of entries that wait neither for a moderator (proposed, hidden) nor for their rewrite
+# (stale).
 _USABLE = VISIBLE | {"absorbed"}
 
 

@@ -35,8 +35,8 @@ WEIGHTS: Mapping[str, float] = {
     "length": -0.25,
     "asked_latest": 1.0,
     "recent_message": 0.4,
-    # The other weights were fitted on three kinds of labelled conversations, which counted equally,
-    # and are not negative. First, exact words of the query: in the excerpt and its neighbours,
+    # The other weights are not negative. They were fitted on three kinds of labelled conversations,
+    # which counted equally. First, exact words of the query: in the excerpt and its neighbours,
     # after it, near it, and in the best excerpt of its conversation.
     "words_turn": 0.965,
     "words_after": 0.303,

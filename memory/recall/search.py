@@ -39,7 +39,8 @@ VISIBLE_SUMMARY = (
 # A file is visible if it belongs to the project, or to a chat for which `{visible}` holds.
 VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
 # https://github.com/pgvector/pgvector#iterative-index-scans Each embedder has a partial index of
-# its vectors, so only a plan that is made for this embedder's name can use it.
+# its vectors, which can be used only by a plan that is made for the embedder's name
+# (`force_custom_plan`).
 INDEX_SCAN_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, Q
+from django.db.models import Exists
 
 from chat.conversations.branches import path_to
 from chat.models import Message
@@ -96,23 +96,22 @@ def _add_messages(member: Membership, leaves: Sequence[EntrySource]) -> None:
 def _messages(
     leaves: Iterable[EntrySource], heads: Mapping[UUID, UUID | None]
 ) -> dict[UUID | None, list[Message]]:
-    """Return the first MAX_MESSAGES messages that the entries were made from, by session. `heads`
-    are the last messages of the active paths, by session.
+    """Return the messages that the entries were made from, by session: of the first MAX_MESSAGES,
+    those on the active path. `heads` are the last messages of the active paths, by session.
     """
     covering = Entry.objects.filter(CONTAINS_MESSAGE, pk__in=[leaf.entry.pk for leaf in leaves])
-    is_source = ExpressionWrapper(CONTRIBUTING & Q(Exists(covering)), BooleanField())
+    first = Message.objects.filter(CONTRIBUTING, Exists(covering), session__in=heads)
+    found = first.order_by("session", "seq").values_list("pk", "session_id")[:MAX_MESSAGES]
+    sources: dict[UUID, UUID] = dict(found)
     nodes = (
-        Message.objects.filter(session__in=heads)
-        .annotate(is_source=is_source)
-        .order_by("session", "seq")
-        .values_list("pk", "parent_id", "seq", "session_id", "is_source", named=True)
+        Message.objects.filter(session__in=set(sources.values()))
+        .order_by("session")
+        .values_list("pk", "parent_id", "seq", "session_id", named=True)
     )
-    sources: list[UUID] = []
+    on_path: list[UUID] = []
     for session, group in groupby(nodes.iterator(), attrgetter("session_id")):
-        sources += [node.pk for node in path_to(group, heads[session]) if node.is_source]
-        if len(sources) >= MAX_MESSAGES:
-            break
-    rows = Message.objects.filter(pk__in=sources[:MAX_MESSAGES]).select_related("author")
+        on_path += [node.pk for node in path_to(group, heads[session]) if node.pk in sources]
+    rows = Message.objects.filter(pk__in=on_path).select_related("author")
     messages: dict[UUID | None, list[Message]] = defaultdict(list)
     for message in rows.order_by("session", "seq"):
         messages[message.session_id].append(message)

@@ -14,7 +14,9 @@ DEFAULT_NAMES = {
     gettext_noop("Someone"),
 }
 
-_VALUES = re.compile("“[^“”]{0,200}”|[0-9-]{10} [0-9:]{5}|[0-9]+")
+_VALUES = re.compile(
+    "“[^“”]{0,200}”|[0-9-]{10} [0-9:]{5}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+"
+)
 
 UNSTORABLE = re.compile("\0|[\ud800-\udfff]")
 
@@ -37,11 +39,11 @@ def translate_name(name: str) -> str:
     return gettext(name) if name in DEFAULT_NAMES else name
 
 
-def translate_reason(reason: str) -> str:
+def translate_reason(reason: str, max_parts: int = 10) -> str:
     """Return a stored reason in the reader's language, or in English if it is not translated.
 
-    Lines are translated one by one, and so are parts that a colon separates. For numbers, times and
-    quoted names, the catalogue has `%s`.
+    Lines are translated one by one, and so are the first parts that a colon separates. For numbers,
+    ids, times and quoted names, the catalogue has `%s`.
     """
     if "\n" in reason:
         return "\n".join(map(translate_reason, reason.splitlines()))
@@ -51,4 +53,6 @@ def translate_reason(reason: str) -> str:
     if (translation := gettext(pattern)) != pattern:
         return translation % tuple(_VALUES.findall(reason))
     place, colon, rest = reason.partition(": ")
-    return f"{translate_reason(place)}: {translate_reason(rest)}" if colon else reason
+    if not colon or not max_parts:
+        return reason
+    return f"{translate_reason(place)}: {translate_reason(rest, max_parts - 1)}"

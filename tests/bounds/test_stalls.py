@@ -5,8 +5,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from io import BytesIO
 
 import pytest
+from rest_framework.exceptions import ParseError
 
 from chat.conversations.search import excerpt_around
 from chat.conversations.titles import clean_title, title_from
@@ -20,7 +22,12 @@ from memory.layers.summarising.transcript import TranscriptLine
 from memory.moderation.diffs import diff_lines, diff_words
 from memory.recall.chunking import MAX_CHUNK_TOKENS, split_text
 from memory.recall.service import is_small_talk
-from projects.core.api.json import MAX_PARTS, TooManyValuesError, require_few_values
+from projects.core.api.json import (
+    MAX_PARTS,
+    SafeJSONParser,
+    TooManyValuesError,
+    require_few_values,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 UNITS = [
@@ -113,6 +120,12 @@ def test_a_body_of_too_many_values_is_refused_at_once(part):
     body = '["\\"", ' + part * (30_000_000 // len(part))
     with processor_seconds_below(3), pytest.raises(TooManyValuesError):
         require_few_values(body)
+
+
+@pytest.mark.parametrize("charset", ["idna", "punycode"])
+def test_a_charset_that_cannot_replace_bytes_is_an_error(charset):
+    with pytest.raises(ParseError):
+        SafeJSONParser().parse(BytesIO(b'["\xff.\xff"]'), None, {"encoding": charset})
 
 
 @pytest.mark.parametrize("text", ["a, [b] {c} ", '"', "\\", '\\"', "\\,"])

@@ -52,6 +52,7 @@ class Wire:
         self.answers: list[Sequence | tuple[int, object]] = []
         self.requests: list[dict] = []
         self.ending = ["[DONE]"]
+        self.has_length = True
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(json.loads(request.content))
@@ -59,7 +60,10 @@ class Wire:
         if isinstance(answer, tuple):
             return httpx2.Response(answer[0], json=answer[1])
         headers = {"Content-Type": "text/event-stream"}
-        return httpx2.Response(200, headers=headers, content=self._pieces(answer))
+        response = httpx2.Response(200, headers=headers, content=self._pieces(answer))
+        if not self.has_length:
+            del response.headers["transfer-encoding"]
+        return response
 
     async def _pieces(self, answer: Sequence) -> AsyncIterator[bytes]:
         for piece in [*answer, *self.ending]:
@@ -121,15 +125,22 @@ def at(address: str) -> PydanticAIProvider:
     ],
 )
 def test_a_stream_that_ends_before_the_reply_has_failed(wire, provider, delta):
-    wire.answers, wire.ending = [[event(delta)]], []
+    wire.answers, wire.ending, wire.has_length = [[event(delta)]], [], False
     with pytest.raises(ProviderError, match="connection"):
         stream(provider)
 
 
-def test_either_sign_of_the_end_completes_a_reply(wire, provider):
-    wire.answers = [[event({"content": "Hello"})]]
-    assert stream(provider)[0] == "Hello"
-    wire.answers, wire.ending = [words("Hello")], []
+@pytest.mark.parametrize(
+    ("answer", "ending", "has_length"),
+    [
+        ([event({"content": "Hello"})], ["[DONE]"], False),
+        (words("Hello"), [], False),
+        # The server ended the stream, and the connection did not break.
+        ([event({"content": "Hello"})], [], True),
+    ],
+)
+def test_each_sign_of_the_end_completes_a_reply(wire, provider, answer, ending, has_length):
+    wire.answers, wire.ending, wire.has_length = [answer], ending, has_length
     assert stream(provider)[0] == "Hello"
 
 

@@ -259,7 +259,7 @@ def test_a_running_reply_comes_back_interrupted(session, owner):
 @pytest.mark.django_db
 def test_an_export_of_another_version_is_refused(talk, owner):
     newer = exported(talk).replace(b'"version": 1', b'"version": 2')
-    with pytest.raises(ImportRejectedError, match="has version 2; this Strata reads 1"):
+    with pytest.raises(ImportRejectedError, match="not read its version, 2"):
         import_file(talk.project, owner, "chat.json", io.BytesIO(newer))
 
 

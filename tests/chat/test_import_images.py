@@ -144,7 +144,7 @@ def test_an_image_that_is_damaged_or_a_bomb_costs_only_itself(project, owner, da
     files = {"file-Map1-map.png": data}
     result = brought(project, owner, files)
     assert (result.imported, result.refused) == (13, 1)
-    assert result.errors[0].startswith("“Lighthouse”, image “map.png”: ")
+    assert result.errors[0].startswith("“Lighthouse”: Image “map.png”: ")
     assert reason in result.errors[0]
     assert not Attachment.objects.exists()
 
@@ -160,7 +160,7 @@ def test_an_image_that_is_damaged_in_the_zip_costs_only_itself(project, owner):
     result = import_file(project, owner, "export.zip", io.BytesIO(bytes(whole)))
     assert result.imported == 13
     assert result.errors == [
-        "“Lighthouse”, image “map.png”: The zip file is damaged or not complete."
+        "“Lighthouse”: Image “map.png”: The zip file is damaged or not complete."
     ]
 
 

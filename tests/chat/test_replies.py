@@ -183,6 +183,16 @@ def test_reasoning_without_end_is_cut(session, owner, scripted):
     assert 0 < Call.objects.get(message_id=reply.pk).output_tokens < MAX_MESSAGE_CHARS
 
 
+def test_each_request_of_a_reply_may_reason_as_long(session, owner, scripted):
+    thoughts = ("word " * 2_000,) * 30
+    calls = (("call", "search_memory", '{"query": "cutover"}'),)
+    scripted.queue(Answer(finish="tool_calls", calls=calls, thoughts=thoughts))
+    scripted.queue(Answer("On 3 March.", thoughts=thoughts))
+    _, reply = ask(session, "When is the cutover?", owner)
+    say(reply)
+    assert Message.objects.get(pk=reply.pk).text == "On 3 March."
+
+
 def test_calls_of_tools_without_end_are_not_stored(session, owner, scripted):
     Project.objects.filter(pk=session.project_id).update(memory_enabled=False)
     scripted.call(("call", "search", "x" * (MAX_MESSAGE_CHARS + 1)), text="Let me see.")

@@ -241,6 +241,12 @@ def test_answers_that_do_not_fit_are_an_error(session, owner, scripted, settings
     assert failed.value.code == "context_length_exceeded"
 
 
+def test_answers_may_fill_the_whole_prompt(session, owner, scripted, settings):
+    settings.CONTEXT_TOKENS = 2_000
+    post_messages(session, [draft("Go", author=owner), calling("a"), answer("a", "word " * 1_420)])
+    assert [message[0] for message in prompt_messages(session)] == ["user", "assistant", "tool"]
+
+
 def test_a_long_message_leaves_room_for_the_instructions(
     session, owner, project, scripted, settings
 ):

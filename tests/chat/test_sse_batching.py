@@ -82,8 +82,8 @@ def texts(events_read: Sequence) -> list[tuple[str, str]]:
     return runs
 
 
-async def read_batches(stream: httpx2.AsyncByteStream) -> list[bytes]:
-    batched = BatchedEventStream(stream)
+async def read_batches(stream: httpx2.AsyncByteStream, **options) -> list[bytes]:
+    batched = BatchedEventStream(stream, **options)
     try:
         return [piece async for piece in batched]
     finally:
@@ -115,6 +115,17 @@ def test_any_text_arrives_whole_however_it_is_cut(message, between, sizes):
         patch.setattr(http_clients, "PAUSE_S", 0)
         output = b"".join(asyncio.run(read_batches(Scripted(chunks))))
     assert texts(events(output)) == texts(events(data))
+
+
+def test_only_events_of_chat_completions_need_a_sign_of_the_end():
+    chunks = [
+        b'event: response.created\ndata: {"tools": [{"properties": {"choices": {}}}]}\n\n',
+        b'event: response.completed\ndata: {"type": "response.completed"}\n\n',
+    ]
+    batches = asyncio.run(read_batches(Scripted(chunks), has_length=False))
+    assert b"".join(batches) == b"".join(chunks)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        asyncio.run(read_batches(Scripted([word("Hello", usage="")]), has_length=False))
 
 
 def test_words_that_arrive_together_are_one_event():

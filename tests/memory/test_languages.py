@@ -25,6 +25,7 @@ from memory.layers import periods
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
 from memory.portability.tables import json_schema
+from projects.core.text import translate_reason
 from projects.models import Membership
 from tests.html import compact
 
@@ -122,15 +123,17 @@ def test_the_errors_of_an_import_are_in_the_readers_language(reads, project, own
     errors = ErrorList()
     errors.append("notes.zip: Line 2: There is no content.")
     errors.append("It has no line that is a message.\nLine 1: It is longer than 64 MB.")
-    errors.append("“Cutover”, image “a.png”: It is not base64.")
+    errors.append("“Cutover”: Image “a.png”: It is not base64.")
     errors.append("The chat of 2026-03-12 09:30 is closed.")
+    errors.append("Message 3fa85f64-5717-4562-b3fc-2c963f66afa6: There is no content.")
     errors.append("Something that %s nobody has translated: 100 %")
     Import.objects.create(project=project, user=owner, state="done", errors=list(errors))
     page = compact(reads("imports"))
     assert "notes.zip: Zeile 2: Der Inhalt fehlt." in page
     assert "Keine Zeile der Datei ist eine Nachricht. Zeile 1: Länger als 64 MB." in page
-    assert "“Cutover”, image “a.png”: Das ist kein Base64." in page
+    assert "“Cutover”: Bild “a.png”: Das ist kein Base64." in page
     assert "Der Chat vom 2026-03-12 09:30 ist geschlossen." in page
+    assert "Nachricht 3fa85f64-5717-4562-b3fc-2c963f66afa6: Der Inhalt fehlt." in page
     assert "Something that %s nobody has translated: 100 %" in page
 
 
@@ -259,3 +262,9 @@ def test_a_week_reads_in_german():
             == "Woche 14, 30. März – 5. April 2026"
         )
         assert periods.localized_label(Granularity.MONTH, "2026-03") == "März 2026"
+
+
+def test_a_reason_with_many_colons_is_not_translated_endlessly():
+    reason = "Line 2: " + "a: " * 5_000
+    with translation.override("de"):
+        assert translate_reason(reason) == "Zeile 2: " + "a: " * 5_000

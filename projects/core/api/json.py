@@ -51,9 +51,11 @@ class SafeJSONParser(JSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         body = stream.read()
-        require_few_values(body.decode(get_encoding(parser_context or {}), "replace"))
         try:
+            require_few_values(body.decode(get_encoding(parser_context or {}), "replace"))
             return super().parse(BytesIO(body), media_type, parser_context)
+        except UnicodeError as error:
+            raise ParseError("JSON parse error - the charset does not fit.") from error
         except RecursionError as error:
             raise ParseError("JSON parse error - this is nested too deep.") from error
 

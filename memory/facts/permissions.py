@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.shortcuts import get_object_or_404
 
@@ -35,12 +35,17 @@ def known_facts(member: Membership) -> FactQuerySet:
     are all withheld.
 
     A fact whose only sources are in another member's private session does not exist before that
-    member approves it. Hidden facts exist for editors and owners.
+    member approves it. Hidden facts exist for editors and owners. The same applies to each earlier
+    version, with the sources that were found before it was replaced.
     """
     readable = Session.objects.filter(
         Q(visibility=Visibility.PROJECT) | Q(creator=member.user_id), project=member.project
     )
-    seen = FactSource.objects.filter(fact=OuterRef("pk"), session__in=readable)
+    seen = FactSource.objects.filter(
+        fact=Coalesce(OuterRef("earlier_of"), OuterRef("pk")),
+        session__in=readable,
+        found_at__lte=Coalesce(OuterRef("retired_at"), F("found_at")),
+    )
     facts = Fact.objects.filter(
         Q(user=None) | Q(user=member.user_id),
         Q(~Q(state=FactStatus.PROPOSED), waits_because="") | Q(by_hand=True) | Exists(seen),

@@ -27,6 +27,7 @@ from memory.models import (
     EntryStatus,
     Fact,
     FactSource,
+    FactStatus,
     File,
     FilePassage,
     FileRevision,
@@ -168,10 +169,19 @@ class ExportScope:
         return rows.exclude(kind=TombstoneKind.USER)
 
     def facts(self) -> QuerySet[Fact]:
-        """Return facts entered by hand and facts with an exported source, in all versions."""
+        """Return facts entered by hand and facts with an exported source, in all versions.
+
+        A viewer gets an earlier version that waited for review only if an exported source was found
+        before it was replaced. Otherwise, it may be from a private session of another member.
+        """
         fact = Coalesce(OuterRef("earlier_of"), OuterRef("pk"))
         sources = self.fact_sources().filter(fact=fact)
-        return self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(sources))
+        rows = self.own(Fact.objects.all()).filter(Q(by_hand=True) | Exists(sources))
+        if self.viewer is None:
+            return rows
+        waited = Q(state=FactStatus.PROPOSED) | ~Q(waits_because="")
+        found_before = Exists(sources.filter(found_at__lte=OuterRef("retired_at")))
+        return rows.filter(Q(earlier_of=None) | Q(by_hand=True) | ~waited | found_before)
 
 
 @dataclass(frozen=True)

@@ -177,12 +177,13 @@ def _detail_page(
 ) -> HttpResponse:
     project = member.project
     history = list(facts.topic_history(member, fact).select_related("user")[:MAX_HISTORY])
+    earlier = permissions.facts_for(member).filter(earlier_of=fact)
     acts = Activity.objects.filter(project=project, fact_id=fact.pk)
     context = {
         "fact": fact,
         "row": _rows(member, [fact])[0],
         "history": history if len(history) > 1 else [],
-        "earlier": list(fact.earlier.order_by("-version")[:MAX_HISTORY]),
+        "earlier": list(earlier.order_by("-version")[:MAX_HISTORY]),
         "form": form,
         "closing": FactCloseForm(initial={"at": timezone.localdate()}),
         "decides": permissions.may_decide(member, fact),

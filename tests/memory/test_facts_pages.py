@@ -317,6 +317,18 @@ def test_a_rejected_fact_of_a_private_chat_stays_with_its_creator(
     see(owner, page)
 
 
+def test_what_the_creator_of_a_private_chat_removed_from_a_proposed_fact_stays_with_them(
+    extracted, see, post, owner, editor
+):
+    Fact.objects.update(state=FactStatus.PROPOSED, waits_because=ReviewReason.INSTRUCTIONS)
+    page = f"{URL}{extracted.pk}/"
+    statement = {"subject": "billing", "predicate": "is owned by", "valid_from": "2026-03-01"}
+    post(editor, f"{page}change/", statement | {"action": "edit", "object": "us", "version": 1})
+    post(editor, f"{page}change/", {"action": "approve"})
+    assert "platform team" in see(editor, page)
+    assert "platform team" not in see(owner, page)
+
+
 def test_the_update_hides_facts_that_were_rejected_in_private_chats_before(
     extracted, see, post, owner, editor
 ):

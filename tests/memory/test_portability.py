@@ -437,6 +437,25 @@ class TestExportedData:
         assert (row["withheld"], row["summary"], row["lines"], row["note"]) == (True, "", [], "")
         import_into_new_project(owner, file)
 
+    def test_an_owner_gets_no_fact_as_it_was_proposed_in_a_private_chat(self, small, owner, editor):
+        def add_source(session: Session) -> None:
+            place = {"session": session, "message": session.messages.first()}
+            place |= {"entry": small.entries.get(), "valid_from": AT, "confidence": 1}
+            FactSource.objects.create(project=small, fact=fact, **place)
+
+        shared = Session.objects.get(project=small)
+        private = add_session(small, editor, "It is 93,500.", visibility=Visibility.PRIVATE)
+        member = Membership.objects.select_related("project", "user").get(user=editor)
+        fact = facts.create_fact(member, Statement("Pay", "is", "93,500", AT))[0]
+        Fact.objects.update(by_hand=False, state="proposed", waits_because="instructions")
+        add_source(private)
+        facts.edit(fact, Statement("Pay", "is", "high", AT), editor)
+        facts.approve(fact, editor)
+        add_source(shared)
+        for viewer, number in ((owner, 1), (editor, 2), (None, 2)):
+            rows = lines(written(ExportScope(small, viewer)), "facts")
+            assert ["high", "93,500"][:number] == [row["object"] for row in rows]
+
     @pytest.mark.parametrize("is_of_owner", [False, True])
     def test_nothing_of_a_deleted_chat_is_exported(self, small, owner, is_of_owner):
         delete_session(Session.objects.get(project=small))

@@ -74,7 +74,8 @@ _readable_sessions = PreparedObjects(_make_readable_query, int, UUID)
 
 
 def session_for_managing(user, pk, token=None, slug: str | None = None) -> Session:
-    """Return the session if `user` owns its project, or is its creator with write access.
+    """Return the session if `user` may read it, and owns its project or is its creator with write
+    access.
 
     Raises `ProjectArchivedError`.
     """

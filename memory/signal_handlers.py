@@ -243,9 +243,9 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """When a session becomes private, send those of its entries to review that contain quotations:
-    extractive ones, and those of its files. Replace the losses of all its entries by the number of
-    losses, because only the creator may read losses.
+    """When a session becomes private, send its entries that contain quotations to review:
+    extractive entries, and entries of its files. Replace the losses of all its entries by the
+    number of losses, because only the creator may read losses.
     """
     entry_operations.lock(entries_of(session))
     for entry in entries_of(session).exclude(losses=[]):

@@ -49,8 +49,8 @@ def _tokens_by_key(key: str) -> QuerySet[Token]:
 def is_signed_in(request: HttpRequest) -> bool:
     """Return whether the request has a valid token or a valid session cookie.
 
-    For code that runs before the middleware. Proxies may send tokens of their own with the requests
-    of browsers.
+    For code that runs before the middleware. After an invalid token, the session cookie is checked
+    too, because proxies may send tokens of their own with the requests of browsers.
     """
     with suppress(AuthenticationFailed):
         if TokenAuthentication().authenticate(request) is not None:

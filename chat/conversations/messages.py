@@ -1,4 +1,6 @@
-"""Write path for messages. Pages, REST, OpenAI, MCP and importers all create messages here."""
+"""Write path for messages. Pages, REST, OpenAI, MCP and importers all create messages here; only
+the import of a project export does not.
+"""
 
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
@@ -149,10 +151,11 @@ def post_messages(
 
     The session's row is locked while places are assigned, so that concurrent writers get the
     numbers 1, 2, 3 … without gaps or duplicates. With `PresetPlaces`, drafts keep their parents.
-    Otherwise a draft without a parent follows the preceding draft or, if it is the first, follows
-    the end of the active path or begins the `NewBranch`. A draft with `remembered=False` keeps this
-    value. The active path then ends at the last draft, or at the head of `PresetPlaces`. Sends
-    `message_changed` for earlier messages that left or joined the active path.
+    Otherwise a draft without a parent follows the preceding draft. If it is the first, it begins
+    the `NewBranch`, or without one follows the end of the active path. A draft with
+    `remembered=False` keeps this value. The active path then ends at the last draft, or at the head
+    of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined the active
+    path.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

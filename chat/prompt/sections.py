@@ -48,8 +48,8 @@ MAX_VALUE_CHARS = 100
 IMAGES_SHARE = 0.5
 # The maximum share of the prompt's budget for the system text of an API client.
 CLIENT_SYSTEM_SHARE = 0.5
-# The maximum share of a message without tool results. The rest is for the other sections, above all
-# for the instructions.
+# The maximum share of the budget for a message without tool results. The rest is for the other
+# sections, above all for the instructions.
 MESSAGE_SHARE = 0.9
 
 
@@ -138,9 +138,10 @@ def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool calls and results that
     follow it.
 
-    A single message that is longer than MESSAGE_SHARE of the budget is cut at its end. If it has
-    tool results, ProviderError is raised for more than the whole budget. ProviderError is also
-    raised if the chat has been deleted or the message is not visible (`Turn.is_visible`).
+    A single message that is longer than MESSAGE_SHARE of the budget is cut at its end. If tool
+    calls or results follow it, ProviderError is raised if all of them together are longer than the
+    whole budget. ProviderError is also raised if the chat has been deleted or the message is not
+    visible (`Turn.is_visible`).
     """
     if turn.reply_to is None:
         return None

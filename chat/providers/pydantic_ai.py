@@ -332,9 +332,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return the cost of the call. `price` is its cost at the price that an administrator has set;
-    if it is None, the listed price applies. Return None if there is neither price, if the listed
-    price needs usage that was not reported, or if the cost is too high to store.
+    """Return the cost of the call: `price`, which is its cost at the price that an administrator
+    has set, or if that is None, its cost at the listed price. Return None if no price is known, if
+    the listed price needs usage that was not reported, or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

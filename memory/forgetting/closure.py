@@ -329,8 +329,8 @@ def exposed_replies(
     """Return the replies that stay and whose receipts name a deleted or changed row: their text may
     be derived from it. `excerpts` are the result of `excerpts_of`.
 
-    The text of a message is only in prompts of its own session, unless a model read it with a tool.
-    Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an
+    A message is named only in receipts of its own session, unless a model read the message with a
+    tool. Entries, facts, blocks and excerpts may be in any prompt of the project. The receipt of an
     `unfinished` reply may not be stored yet. Such a reply counts if its prompt may contain such a
     row.
     """

@@ -23,7 +23,8 @@ ID_BATCH_SIZE = 5_000
 
 @dataclass(frozen=True)
 class TombstoneScope:
-    """Ids of one project that are read from tombstones, to forget them again after a restore.
+    """Ids of one project that are read from tombstones, to forget them again after a restore or an
+    import.
 
     `unremembered` are messages that stay in their chats, and files that stay in the project,
     without being remembered. `user` is a user whose reactions, unsent images, saved prompts,
@@ -110,8 +111,9 @@ class ForgetScope:
     - `reach_of`: the id of a user. In other chats, deletes only copies and originals that this user
       wrote, or that are in a private session of this user.
     - `replies`: also forgets replies whose prompt contained a deleted text, with everything derived
-      from these replies. - `tombstones`: objects that were forgotten earlier, and are forgotten
-      again (a replay) after a restore or an import. Used without conditions.
+      from these replies.
+    - `tombstones`: objects that were forgotten earlier, and are forgotten again (a replay) after a
+      restore or an import. Used without conditions.
     """
 
     message: UUID | None = None

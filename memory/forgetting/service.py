@@ -63,9 +63,9 @@ log = logging.getLogger(__name__)
 
 __all__ = ["ForgetReceipt", "ForgetScope", "forget", "preview"]
 
-# After the deletion, the database is searched for phrases of the deleted texts. These are the
-# maximum number of phrases, and the maximum and minimum number of words in a phrase. Two texts
-# rarely share seven words in a row by chance.
+# After the deletion, the database is searched for phrases of the deleted texts. The constants below
+# are the maximum number of phrases, and the maximum and minimum number of words in a phrase. Two
+# texts rarely share seven words in a row by chance.
 MAX_PHRASES = 20
 MAX_PHRASE_WORDS = 7
 MIN_PHRASE_WORDS = 3

@@ -62,7 +62,8 @@ class ShownLine:
 
 @dataclass(eq=False, slots=True)
 class Period:
-    """The lines of a month, in order: of one recent or pinned entry, or of all other entries.
+    """The lines of one month, in order. They are from one recent or pinned entry, or from all other
+    entries.
 
     `weight` is the constant part of the value of its lines. `next` is the next line to show. It
     repeats none of the first `compared` lines of the bank.

@@ -42,9 +42,9 @@ WEIGHTS: Mapping[str, float] = {
     "words_after": 0.303,
     "words_window": 1.434,
     "words_session": 1.844,
-    # Words of similar meaning: in the excerpt, in the excerpt with rare words counting more, and
-    # how much better the words before it, after it, further away and elsewhere in its conversation
-    # match.
+    # Words of similar meaning: in the excerpt, and in the excerpt with rare words counting more.
+    # Then how much better than in the earlier places the words match before it, after it, further
+    # away, and elsewhere in its conversation.
     "meaning": 6.249,
     "meaning_rare": 2.504,
     "meaning_before": 4.683,

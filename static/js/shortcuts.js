@@ -34,6 +34,7 @@ async function loadResults(query) {
 function showOffline() {
   const line = document.createElement("li");
   line.className = "error";
+  line.role = "presentation";
   line.textContent = offlineText();
   palette.querySelector("[data-palette-results]").replaceChildren(line);
   listedQuery = null;

@@ -157,10 +157,10 @@ def test_the_list_of_pages_stays_open(offline):
     palette = offline.get_by_role("dialog", name="Go to")
     offline.keyboard.type("memo")
     expect(palette.get_by_text(OFFLINE)).to_be_visible()
-    expect(palette.get_by_role("searchbox")).to_have_value("memo")
+    expect(palette.get_by_role("combobox")).to_have_value("memo")
     offline.context.set_offline(False)
     offline.keyboard.type("ry")
-    expect(palette.get_by_role("link", name="Memory").first).to_be_visible()
+    expect(palette.get_by_role("option", name="Memory").first).to_be_visible()
 
 
 def test_a_form_of_the_drawer_stays_when_the_session_has_ended(offline):

@@ -90,10 +90,11 @@ def wait_for_entry(session: Session, after: int) -> Entry | None:
 
 def summary_progress(session: Session, after: int) -> SummaryProgress:
     """Return the progress of a summary of the messages after the seq `after`."""
+    cursor = Cursor.objects.filter(pk=session.pk)
+    # Read before the entries: after them, an entry that is written meanwhile would be overlooked.
+    waiting = cursor.waiting().first()
     if entries := list(_entries_after(session, after)):
         return SummaryProgress(entries)
-    cursor = Cursor.objects.filter(pk=session.pk)
-    waiting = cursor.waiting().first()
     if waiting is None:
         return SummaryProgress([])
     failed = bool(waiting.last_error) and cursor.unleased().exists()

@@ -139,3 +139,18 @@ def test_viewers_and_strangers_get_404(api, viewer, stranger, session, queued):
 def test_a_session_that_is_not_there_is_404(api, owner, project, queued):
     assert api(owner).post(url("0190163d-8694-739b-aea5-966c26f8ad91")).status_code == 404
     assert api(owner).get(url("0190163d-8694-739b-aea5-966c26f8ad91")).status_code == 405
+
+
+def test_an_entry_that_is_written_while_the_progress_is_read_is_not_overlooked(
+    session, monkeypatch
+):
+    entries_after = summary_requests._entries_after
+
+    def read_and_write(*arguments):
+        entries = list(entries_after(*arguments))
+        summarise(session.pk, datetime.now(UTC), force=True)
+        return entries
+
+    monkeypatch.setattr(summary_requests, "_entries_after", read_and_write)
+    assert summary_requests.summary_progress(session, 0).is_pending
+    assert summary_requests.summary_progress(session, 0).entries

@@ -186,7 +186,7 @@ def _apply_once(
     phrases = deleted_phrases(project, deletions)
     excerpts = excerpts_of(project, deletions)
     kept = kept_sources(project, scope, deletions)
-    # The replay after a restore inserts its tombstones itself.
+    # A replay, after a restore or an import, inserts its tombstones itself.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
     act_id = new_id()
     with file_removal.attribute_removals_to(act_id):

@@ -43,15 +43,16 @@ def disturb(project, owner, day: int, chance: random.Random) -> None:
     """What people do: they say more, late too, correct, delete, pin, hide and take in again."""
     talk(project, owner, day, hour=1)
     talk(project, owner, max(0, day - chance.randrange(40)), hour=2)
-    messages = list(Message.objects.filter(project=project, deleted_at=None))
+    messages = list(Message.objects.filter(project=project, deleted_at=None).order_by("pk"))
     edits.edit(chance.choice(messages), f"The build took {chance.randrange(99)} minutes.", owner)
     edits.delete(chance.choice(messages))
-    settled = list(project.entries.filter(withheld=False).exclude(state=EntryStatus.STALE))
-    if settled:
-        entry = chance.choice(settled)
+    settled = project.entries.filter(withheld=False).exclude(state=EntryStatus.STALE)
+    if entries := list(settled.order_by("pk")):
+        entry = chance.choice(entries)
         act = chance.choice((entry_operations.set_hidden, entry_operations.pin, None))
         if act is None:
-            entry_operations.edit(entry, f"{entry.summary} Corrected on day {day}.", owner)
+            text = f"{entry.summary} Corrected on day {day}."
+            refusing(lambda: entry_operations.edit(entry, text, owner))
         elif act is entry_operations.set_hidden or not entry.pinned:
             refusing(lambda: act(entry, entry.state != EntryStatus.HIDDEN))
 

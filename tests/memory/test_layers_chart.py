@@ -1,6 +1,6 @@
 """The picture of the layers: today's, another day's, and the tree for those who do not look."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.urls import reverse
@@ -15,7 +15,11 @@ from memory.views.layers_chart import day_range
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db
-NOW = timezone.now()
+
+
+def days_ago(number: int) -> datetime:
+    """Counted when a test asks, because a run of the tests may pass midnight."""
+    return timezone.now() - timedelta(days=number)
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def then(remember, chat, day, entry):
             EntryState.objects.create(
                 project_id=row.project_id,
                 entry=row,
-                since=NOW - timedelta(days=number),
+                since=days_ago(number),
                 state=state,
                 parent_id=parent,
                 pinned=False,
@@ -53,8 +57,8 @@ def _settled(entry, day):
     return [(day, EntryStatus.LIVE, None), (entry, EntryStatus.ABSORBED, day.pk)]
 
 
-def on(days_ago: int) -> str:
-    return (NOW - timedelta(days=days_ago)).date().isoformat()
+def on(number: int) -> str:
+    return days_ago(number).date().isoformat()
 
 
 def test_another_day_shows_what_stood_then(get_chart, then):
@@ -140,7 +144,7 @@ def test_the_picture_has_the_tokens_of_each_layer_on_each_day(project, then, day
 )
 def test_the_picture_counts_what_may_be_sent(project, then, day, change, layers):
     row = EntryState.objects.filter(entry=day).get()
-    changed = {"since": NOW - timedelta(days=1), "pk": None} | change
+    changed = {"since": days_ago(1), "pk": None} | change
     EntryState.objects.create(
         **{
             name: changed.get(name, getattr(row, name))
@@ -156,11 +160,11 @@ def test_the_picture_counts_what_may_be_sent(project, then, day, change, layers)
 
 
 def test_years_are_drawn_with_a_bounded_number_of_points(project, then):
-    first = NOW - timedelta(days=3 * 365)
-    EntryState.objects.filter(entry=then, since__lt=NOW - timedelta(days=9)).update(since=first)
+    first = days_ago(3 * 365)
+    EntryState.objects.filter(entry=then, since__lt=days_ago(9)).update(since=first)
     drawn = layers_over_time(project, day_range(project, ""))
     assert len(drawn.points) == MAX_POINTS
-    assert (drawn.points[0].day, drawn.points[-1].day) == (first.date(), NOW.date())
+    assert (drawn.points[0].day, drawn.points[-1].day) == (first.date(), days_ago(0).date())
     assert len(drawn.rows) == MAX_ROWS
     assert all(0 <= float(tick.x) <= 100 for tick in drawn.ticks)
     assert drawn.ticks[0].label == date_format(first, "M Y")

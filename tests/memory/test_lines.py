@@ -20,7 +20,7 @@ from tests.memory.recall_helpers import AT
 
 pytestmark = pytest.mark.django_db
 
-LATER = timezone.now() + timedelta(hours=1)
+LATER = timezone.now() + timedelta(hours=3)
 
 
 def test_each_line_of_a_conversation_has_its_message(chat, project):

@@ -411,7 +411,7 @@ def test_many_messages_are_written_at_once(session):
 
 
 def test_a_reply_can_be_stopped_here(session, owner, scripted):
-    scripted.say("One two three four five six seven eight nine ten.", delay=0.05)
+    scripted.say("One two three four five six seven eight nine ten.", delay=0.2)
     _, reply = ask(session, "Count", owner)
 
     async def stop_early() -> None:

@@ -104,8 +104,12 @@ def test_the_asynchronous_client_is_answered_too(strata, slug):
 
 
 def test_a_stream_has_the_chunks_of_the_official_one(strata, slug, say):
-    strata.model.say("On 3 March.", delay=0.02)
-    chunks = list(say("When?", stream=True))
+    permits = strata.model.dictate("On 3 March.")
+    permits.release()
+    chunks = []
+    for chunk in say("When?", stream=True):
+        chunks.append(chunk)
+        permits.release()
     assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
     assert len({chunk.id for chunk in chunks}) == 1
     assert {chunk.model for chunk in chunks} == {slug}

@@ -35,7 +35,7 @@ def test_a_reply_under_way_is_followed_and_reloaded_without_a_script(client, own
 def test_a_reply_streams_as_pieces_and_ends_as_rendered_markdown(
     send, owner, session, url, scripted
 ):
-    scripted.say("On **Thursday**\n\nat nine.", delay=0.02)
+    scripted.say("On **Thursday**\n\nat nine.", delay=0.2)
     form = {"content": "When <b>?"}
     response, body = send(owner, f"{url}messages/", form, "text/event-stream")
     assert response["Content-Type"] == "text/event-stream"

@@ -72,8 +72,8 @@ class Lease:
         )
 
     def fail(self, reason: str, retry_after: float | None = None) -> None:
-        """Release the lease and schedule a retry: not before `retry_after` seconds if given, but
-        after MAX_RETRY_WAIT at the latest.
+        """Release the lease and schedule a retry. The wait doubles with each failure. It is at
+        least `retry_after` seconds if given, and at most MAX_RETRY_WAIT.
 
         `reason` is shown to users. The failure also counts if the lease has expired, so that slow
         failures are not retried at once. It does not count if another worker has claimed the row.

@@ -173,8 +173,8 @@ class LookupLoop:
         return NO_TIME if is_late else ""
 
     def _room(self) -> int:
-        """Return the tokens that are left for results. Half of REPLY_SHARE is reserved for the
-        answer.
+        """Return the tokens that are left for results: what the prompt did not use, and half of
+        REPLY_SHARE. The other half stays reserved for the answer.
         """
         size = context_tokens(self.prompt.model) * (1 - REPLY_SHARE / 2)
         used = self.prompt.tokens + tools.count_tokens(self.offered)

@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 @dataclass
 class Turn:
-    """The reply that is being prepared. `reply_to` is the last message on its path; None in a new
-    chat.
+    """The input of the prompt sections: a reply that is being prepared, and its session. `reply_to`
+    is the message that it answers; None in a new chat.
 
     `reply_to` may be unsaved if its `seq` and parent are set. `budget` is the maximum number of
     tokens of the current section. `shown_ids` are the ids of the items that earlier sections

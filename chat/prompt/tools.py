@@ -1,4 +1,4 @@
-"""Built-in tools: Strata runs them for a model that looks up what its prompt does not contain.
+"""Strata's own tools: it runs them for a model that looks up what its prompt does not contain.
 
 A tool is a function with the decorator `model_tool` that is listed in `settings.CHAT_MODEL_TOOLS`.
 Its arguments are a Turn and the arguments of the call. It returns a ToolResult of at most

@@ -282,7 +282,7 @@ def supports_tools(name: str) -> bool:
 
 
 def accepts_own_tools(name: str) -> bool:
-    """Return True if Strata may offer its built-in tools to the model `name`."""
+    """Return True if Strata may offer its own tools to the model `name`."""
     from chat.providers import pydantic_ai
 
     return name != "demo" and pydantic_ai.accepts_own_tools(name)

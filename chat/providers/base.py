@@ -24,7 +24,7 @@ class ReplyOptions:
       max_tokens, stop_sequences, seed, presence_penalty, frequency_penalty.
     - `openai_params`: parameters of OpenAI's chat completions (tools, tool_choice, response_format,
       …). Servers of that API receive them unchanged; for other providers they are translated.
-    - `own_tools`: the built-in tools, in OpenAI's format. If a server rejects tools, the request is
+    - `own_tools`: Strata's own tools, in OpenAI's format. If a server rejects tools, the request is
       repeated without them.
     """
 

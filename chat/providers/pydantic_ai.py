@@ -61,7 +61,7 @@ _models: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ModelServe
 _models = WeakKeyDictionary()
 # Models whose servers rejected an output schema. Kept until this process ends.
 _without_schemas: set[str] = set()
-# Models whose servers rejected the built-in tools. Kept until this process ends.
+# Models whose servers rejected Strata's own tools. Kept until this process ends.
 _without_tools: set[str] = set()
 
 
@@ -257,7 +257,7 @@ def supports_tools(name: str) -> bool:
 
 
 def accepts_own_tools(name: str) -> bool:
-    """Return True if the model supports tools and its server did not reject the built-in tools."""
+    """Return True if the model supports tools and its server did not reject Strata's own tools."""
     return name not in _without_tools and supports_tools(name)
 
 
@@ -332,9 +332,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return the cost of the call: `price`, which is its cost at the price that an administrator
-    has set, or if that is None, its cost at the listed price. Return None if no price is known, if
-    the listed price needs usage that was not reported, or if the cost is too high to store.
+    """Return the cost of the call: `price`, or if it is None, the cost by the listed price. `price`
+    is the cost by the price that an administrator has set. Return None if no price is known, if the
+    listed price needs usage that was not reported, or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

@@ -1,4 +1,4 @@
-"""`|tool_title`: the title of a built-in tool for pages."""
+"""`|tool_title`: the title of one of Strata's own tools for pages."""
 
 from django import template
 

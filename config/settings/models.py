@@ -192,7 +192,7 @@ CHAT_PROMPT_SECTIONS = [
     "memory.prompt.files.files",
     "chat.prompt.sections.message",
 ]
-# The built-in tools that models may call while they answer.
+# Strata's own tools, which models may call while they answer.
 CHAT_MODEL_TOOLS = [
     "memory.prompt.tools.search_memory",
     "memory.prompt.tools.read_chat",

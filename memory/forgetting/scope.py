@@ -27,9 +27,10 @@ class TombstoneScope:
     import.
 
     `unremembered` are messages that stay in their chats, and files that stay in the project,
-    without being remembered. `user` is a user whose reactions, unsent images, saved prompts,
-    versions of files and hand-written parts of entries are deleted, if they are older than the
-    moment `before`.
+    without being remembered. `user` is a user whose reactions, unsent images, saved prompts and
+    versions of files are deleted, if they are older than the moment `before`. Entries of which this
+    user wrote a text by hand before that moment are withheld, or deleted if they have no other
+    source.
     """
 
     messages: frozenset[UUID] = frozenset()
@@ -89,8 +90,9 @@ class ForgetScope:
       in them, and the messages that it added to other sessions.
     - `user`: the id of a user. Selects the messages of this user and the replies to them. Without
       an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
-      of this user, the versions that this user added to files of others, and the entries that this
-      user wrote by hand.
+      of this user, the versions that this user added to files of others, and the entries of which
+      this user wrote a text by hand, also an earlier one. These entries are withheld until they are
+      rewritten, or deleted if they have no other source.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
       files whose last change was earlier, and the versions of hand-written facts that were recorded
       earlier. Together with `user`, the objects that are listed under `user` are selected only if
@@ -189,9 +191,9 @@ class ForgetScope:
         return None if self.copies_only or self.tombstones else self.reach
 
     def requested_by(self, project: Project, user: Any) -> "ForgetScope":
-        """Return the scope for a request of `user`. In a private chat of their own, editors may
-        delete a message of somebody else, but not its original or its copies outside of their
-        private chats.
+        """Return the scope for a request of `user`. `reach_of` is set unless the user is a
+        moderator or an owner: editors may delete a message of somebody else in a private chat of
+        their own, but not its original or its copies outside of their private chats.
         """
         if user is None or is_moderator(user):
             return self
@@ -312,7 +314,7 @@ class Trim:
 class DeletionSet:
     """The ids that a forget request deletes or changes.
 
-    The rows of `messages` stay, but are emptied. The rows of `sessions` are deleted.
+    The rows of `messages` are emptied. The rows of `sessions` are deleted with all their messages.
     """
 
     messages: set[UUID] = field(default_factory=set)

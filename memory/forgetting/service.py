@@ -2,8 +2,9 @@
 
 One transaction finds and locks the rows, deletes them, creates the tombstones and writes the
 receipt. An entry that also has other sources loses only the lines that are based on the deleted
-text. If its lines do not name their messages, the entry is withheld: its text is removed until the
-next cycle rewrites it from the other sources.
+text or contain particulars of it. If this is not possible, for example because its lines do not
+name their messages, the entry is withheld: its text is removed until the next cycle rewrites it
+from the other sources.
 """
 
 import logging

@@ -128,7 +128,7 @@ def review_reason(digest: Entry, text: str, sources: DigestSources) -> ReviewRea
     reason.
 
     A digest needs review if it contains instructions that none of its approved sources contains, or
-    if its hand-written text was based on forgotten text.
+    if a hand-written correction of it was erased together with forgotten text.
     """
     found = injection_detection.find_instructions(text)
     if found:
@@ -372,9 +372,10 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. Therefore all entries between a stale entry and a stale digest
-    above it are included. There are at most two: the parent of the stale entry, which is the digest
-    of its period, and a child of the stale digest.
+    digests that may be written. Therefore all digests between a stale entry and a stale digest
+    above it are included. There are at most two, such as the day and the week between a
+    conversation and a month: the lower one is the digest of a period of the stale entry, and the
+    upper one is a child of the stale digest.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

@@ -30,7 +30,8 @@ FLOOR_SHARE = 0.6
 # entries. Recent entries get RECENT_SHARE of the budget.
 RECENT_DAYS = 14
 RECENT_SHARE = 0.3
-# The age of a line, in days, at which it counts half as much as a new line.
+# The age of a period, in days, at which its lines count half as much as new lines. It is the age of
+# its newest line, compared with the newest line of all entries.
 HALF_VALUE_DAYS = 365
 # Plans for the first lines of months. In the plan (12, 3), each of the latest 12 months gets a line
 # of its own, and before them, each 3 months of a year share a line. The first plan that fits is

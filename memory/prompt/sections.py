@@ -41,7 +41,7 @@ from memory.recall import (
 from projects.core import token_counting
 from projects.core.database import PreparedObjects, PreparedQuery
 
-# Limits in tokens. They do not depend on the size of the model's context.
+# Limits in tokens, summaries and excerpts. They do not depend on the size of the model's context.
 GIST_TOKENS = 500
 DETAIL_TOKENS = 600
 MAX_GISTS = 3

@@ -30,7 +30,8 @@ MAX_CANDIDATES = 80
 MAX_NEIGHBOURS = 3
 # The types of literal text: messages and notes.
 TRANSCRIPT_SOURCES = SESSION_SOURCES
-# Summaries are visible to all members. A chunk must be of the current revision of its entry.
+# Summaries are visible to all members. `last_seq` of a summary's chunk is a revision of its entry,
+# which must be the current one.
 VISIBLE_SUMMARY = (
     "EXISTS (SELECT FROM memory_entry e WHERE e.id = c.source AND (e.project_id = %(project)s) "
     "IS TRUE AND e.revision = c.last_seq AND NOT e.withheld "

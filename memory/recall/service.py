@@ -182,7 +182,9 @@ class RankedRows:
 
 
 def find_ranked(scope: RecallScope, query: str) -> RankedRows:
-    """Return the candidates for `query`, ranked with the current weights."""
+    """Return the candidates for `query`, ranked with WEIGHTS. If the scope includes files, they are
+    ranked with FILE_WEIGHTS, except passages that begin a turn of a transcript.
+    """
     terms, size = fulltext.query_terms(scope.project, query)
     embedder = embedders.get()
     vector = embedders.query_vector(embedder, scope.project.pk, scope.booked_on, query)

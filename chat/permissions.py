@@ -105,8 +105,8 @@ def deleted_session_for_managing(user, pk, token=None) -> Session:
 
 
 def may_manage(member: Membership, session: Session) -> bool:
-    """Return whether `member` may change the session's settings, clear it and delete it. Does not
-    check for owners that the project is not archived.
+    """Return whether `member` may change the session's settings, clear it and delete it. For
+    owners, this is True also in archived projects.
     """
     return member.role == MemberRole.OWNER or (
         member.may_write and session.creator_id == member.user_id
@@ -178,8 +178,8 @@ def message_for_changing(user, pk, token=None) -> Message:
 
 
 def may_change(member: Membership, message: Message) -> bool:
-    """Return whether `member` may edit and delete `message`. Does not check for owners that the
-    project is not archived.
+    """Return whether `member` may edit and delete `message`. For owners, this is True also in
+    archived projects.
 
     Owners may change every message. Other writers may change their own messages, and all messages
     whose role is not `user`.

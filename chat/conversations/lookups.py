@@ -84,8 +84,9 @@ class LookupLoop:
         """Yield the answer piece by piece, reasoning and lookups in between, and then `Finished`.
 
         The calls in `Finished` are those of the client's tools. No database connection is held
-        while the model answers. Raises `ProviderError`, also if the text of all requests together,
-        or the reasoning or the calls of one request, is longer than MAX_MESSAGE_CHARS.
+        while the model answers. Raises `ProviderError` if the model fails. Also raises it if the
+        answer has more than MAX_MESSAGE_CHARS of text, or one request has more than
+        MAX_MESSAGE_CHARS of reasoning or calls.
         """
         messages = list(self.prompt.messages)
         began, has_text, chars = time.monotonic(), False, Counter[type]()

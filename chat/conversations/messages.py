@@ -151,11 +151,11 @@ def post_messages(
 
     The session's row is locked while places are assigned, so that concurrent writers get the
     numbers 1, 2, 3 … without gaps or duplicates. With `PresetPlaces`, drafts keep their parents.
-    Otherwise a draft without a parent follows the preceding draft. If it is the first, it begins
-    the `NewBranch`, or without one follows the end of the active path. A draft with
-    `remembered=False` keeps this value. The active path then ends at the last draft, or at the head
-    of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined the active
-    path.
+    Otherwise, the first draft without a parent begins the `NewBranch`; if there is none, it follows
+    the end of the active path. Each later draft without a parent follows the preceding draft. A
+    draft with `remembered=False` keeps this value. The active path then ends at the last draft, or
+    at the head of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined
+    the active path.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

@@ -140,10 +140,10 @@ def message(turn: Turn) -> PromptSection | None:
     """Return the message to answer, or the last user message with the tool calls and results that
     follow it.
 
-    A single message that is longer than MESSAGE_SHARE of the budget is cut at its end. If tool
-    calls or results follow it, ProviderError is raised if all of them together are longer than the
-    whole budget. ProviderError is also raised if the chat has been deleted or the message is not
-    visible (`Turn.is_visible`).
+    A single message that is longer than MESSAGE_SHARE of the budget is cut at its end. A message
+    with tool calls or results is not cut: if they are together longer than the whole budget,
+    ProviderError is raised. ProviderError is also raised if the chat has been deleted or the
+    message is not visible (`Turn.is_visible`).
     """
     if turn.reply_to is None:
         return None

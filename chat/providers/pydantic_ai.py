@@ -332,9 +332,9 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return the cost of the call: `price`, or if it is None, the cost by the listed price. `price`
-    is the cost by the price that an administrator has set. Return None if no price is known, if the
-    listed price needs usage that was not reported, or if the cost is too high to store.
+    """Return the cost of the call. `price` is the cost at the price that an administrator has set.
+    If it is None, the listed price is used. Return None if no price is known, if the listed price
+    needs usage that was not reported, or if the cost is too high to store.
     """
     try:
         price = response.cost().total_price if price is None else price

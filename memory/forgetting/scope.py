@@ -87,12 +87,12 @@ class ForgetScope:
 
     - `message`, `session`: the id of the object.
     - `upload`: the id of an import. Selects the sessions that it created, including later messages
-      in them, and the messages that it added to other sessions.
-    - `user`: the id of a user. Selects the messages of this user and the replies to them. Without
-      an id of an object, also the blocks, files, facts, saved prompts, reactions and unsent images
-      of this user, the versions that this user added to files of others, and the entries of which
-      this user wrote a text by hand, also an earlier one. These entries are withheld until they are
-      rewritten, or deleted if they have no other source.
+      in them, and the messages that it added to other sessions. - `user`: the id of a user. Selects
+      the messages of this user and the replies to them. Without an id of an object, also selects
+      the blocks, files, facts, saved prompts, reactions and unsent images of this user, the
+      versions that this user added to files of others, and the entries that this user wrote or
+      edited by hand. Entries that have other sources are withheld until they are rewritten from
+      these.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
       files whose last change was earlier, and the versions of hand-written facts that were recorded
       earlier. Together with `user`, the objects that are listed under `user` are selected only if

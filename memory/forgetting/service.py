@@ -280,7 +280,7 @@ def deleted_phrases(project: Project, deletions: DeletionSet) -> list[str]:
     lost_lines = [line.text for trim in deletions.trims.values() for line in trim.lost]
     blocks = Block.objects.filter(pk__in=sample(deletions.blocks))
     passages = FilePassage.objects.filter(pk__in=sample(passages_of(project, deletions)))
-    # One of each store in turn, so that many messages leave room for the others.
+    # One text of each kind in turn, so that many messages do not use up all phrases.
     texts = zip_longest(
         messages.values_list("text", flat=True),
         summaries.values_list("summary", flat=True),

@@ -31,7 +31,7 @@ from projects.models import Project, delete_rows
 log = logging.getLogger(__name__)
 
 # Marks, in the summariser's input, a text that somebody corrected by hand.
-CORRECTED_BY_HAND = "Corrected by hand, and right where it differs from the notes"
+CORRECTED_BY_HAND = "Corrected by hand. Where this differs from the notes, this is right"
 # Children in these states stop the writing of a digest.
 UNUSABLE_STATES = (*entry_operations.OUTSIDE_LAYERS, EntryStatus.STALE)
 # The maximum number of rounds in one update. More rounds mean that the plan does not converge.
@@ -372,10 +372,9 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. Therefore all digests between a stale entry and a stale digest
-    above it are included. There are at most two, such as the day and the week between a
-    conversation and a month: the lower one is the digest of a period of the stale entry, and the
-    upper one is a child of the stale digest.
+    digests that may be written. Therefore the digests between a stale entry and a stale digest
+    above it are included too. For example, between a conversation and a month these are a day and a
+    week: the day is a digest of a period of the conversation, and the week is a child of the month.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

@@ -1,8 +1,10 @@
 """Filling: selects the lines of entries that the memory bank contains within its budget. Pure.
 
 Pinned entries come first, with up to half of the budget. Then each month gets one line. If these
-lines would take more than 60 % of the budget, the months before the last twelve share one line for
-each quarter, or else for each year. If that is still too much, all months share lines in this way.
+lines would take more than 60 % of the budget, the months before the latest twelve get one line per
+quarter. If that is too much, they get one line per year. If that is still too much, the latest
+twelve months are treated in the same way.
+
 Then recent entries get their share. The rest of the budget is filled one line at a time, with the
 next line of the `Period` that has the largest
 

@@ -73,7 +73,7 @@ def roll_ups(
     nodes: Sequence[LadderNode], now: datetime, budget: int, failed: Set[Period] = frozenset()
 ) -> list[RollUp]:
     """Return the roll-ups into the finest layer that has any, oldest period first. No entry is in
-    two of them. The `failed` periods, and the periods that contain them, have none.
+    two of them. Nothing is rolled up into the `failed` periods and the periods that contain them.
 
     `nodes` are the entries that can affect the plan. They must include proposed and hidden digests,
     because nothing is rolled up into these. The result is empty while the visible entries fit into

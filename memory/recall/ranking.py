@@ -43,9 +43,9 @@ WEIGHTS: Mapping[str, float] = {
     "words_window": 1.434,
     "words_session": 1.844,
     # Words of similar meaning: in the excerpt, and in the excerpt with rare words counting more.
-    # Then the excerpt before it, the one after it, the others near it, and the rest of its
-    # conversation. In each of these places, the words count as far as they match better than in the
-    # excerpt and in the places that this list names before.
+    # The next four are for words elsewhere: in the excerpt before it, in the one after it, in the
+    # others near it, and in the rest of its conversation. Each counts only as far as the words
+    # match better there than in all places that are listed before it.
     "meaning": 6.249,
     "meaning_rare": 2.504,
     "meaning_before": 4.683,

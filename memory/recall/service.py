@@ -182,8 +182,8 @@ class RankedRows:
 
 
 def find_ranked(scope: RecallScope, query: str) -> RankedRows:
-    """Return the candidates for `query`, ranked with WEIGHTS. If the scope includes files, they are
-    ranked with FILE_WEIGHTS, except passages that begin a turn of a transcript.
+    """Return the candidates for `query`, ranked with WEIGHTS. If the scope includes files, all
+    candidates are ranked with FILE_WEIGHTS, except passages that begin a turn of a transcript.
     """
     terms, size = fulltext.query_terms(scope.project, query)
     embedder = embedders.get()
@@ -243,8 +243,8 @@ def rank_rows(
 def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
     """Return the search's columns as arrays. `columns` has a tuple for each RecallResult field.
 
-    `zone` is given if the query contains dates. Then days are those in this zone, and the days that
-    the texts mention are read.
+    `zone` is None unless the query contains dates. Days are in this zone, or in UTC without one.
+    The days that the texts mention are read only with a zone.
     """
     days = (np.array(columns.occurred) // 86_400).astype(int).tolist()
     mentions: list[list[int]] = [[] for _ in days]

@@ -56,12 +56,10 @@ SPECIAL = [
         "224.0.0.0/3",
         # Not a special network, but an internal service of Azure's machines.
         "168.63.129.16/32",
-        # In this order: Teredo and others; documentation; 6to4, whose addresses contain an IPv4
-        # address; documentation.
-        "2001::/23",
-        "2001:db8::/32",
-        "2002::/16",
-        "3fff::/20",
+        "2001::/23",  # Teredo and others
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: each address contains an IPv4 address
+        "3fff::/20",  # documentation
     )
 ]
 # Below 1024, only the ports of HTTP are permitted. Above, ports are blocked if their servers could

@@ -108,7 +108,7 @@ def update_coverage(session: Session, messages: list[Message], **kwargs: object)
     Entries that cover deleted messages, and all digests above them, are withheld until the rewrite.
     """
     if not messages:
-        # No message changed. A chat that never had messages can be cleared too, and has no cursor.
+        # An empty chat was cleared. It has no cursor if it never had messages.
         return
     cursor = Cursor.objects.get(project=session.project_id, pk=session.pk)
     coverage.recount(session, cursor.summarised_through)
@@ -243,9 +243,9 @@ def write_project_tombstone(instance: Project, **kwargs: object) -> None:
 
 @receiver(session_made_private)
 def review_quotes(session: Session, **kwargs: object) -> None:
-    """When a session becomes private, send its entries that contain quotations to review:
-    extractive entries, and entries of its files. Replace the losses of all its entries by the
-    number of losses, because only the creator may read losses.
+    """When a session becomes private, mark for review its entries that contain quotations. These
+    are its extractive entries, and the entries of its files. Replace the losses of all its entries
+    by the number of losses, because only the creator may read losses.
     """
     entry_operations.lock(entries_of(session))
     for entry in entries_of(session).exclude(losses=[]):
@@ -264,9 +264,7 @@ def propose_memories(
 
 @receiver(message_added)
 def index_added(session: Session, messages: list[Message], **kwargs: object) -> None:
-    """Index new messages. A question is indexed together with its reply: the session is marked at
-    the end of the reply, and indexed from its first message that is not indexed yet.
-    """
+    """Index new messages. A question is indexed together with its reply, after `reply_stored`."""
     if messages and all(message.is_final for message in messages):
         indexing.mark_changed(session, min(message.seq for message in messages))
         start_indexing(session)

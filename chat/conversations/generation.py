@@ -191,8 +191,8 @@ def _has_cut_message(answer: Answer) -> bool:
 async def _finalise_with_retries(
     reply: Message, text: str, status: str, changes: Mapping[str, object], calls: Sequence[Call]
 ) -> None:
-    """Finalise the reply. Retry while the database restarts, and if the user who requested it was
-    deleted meanwhile, so that no text is lost.
+    """Finalise the reply. Retry while the database restarts, so that no text is lost. Also retry if
+    the user who requested the reply was deleted meanwhile.
     """
     for wait in FINALISE_RETRIES_S:
         try:
@@ -217,9 +217,9 @@ def finalise(
     """Store the final text and status of `reply`. Return False if nothing was stored, because it
     was already final or deleted.
 
-    A reply that `sweep_interrupted` finalised while its process had no database is stored again,
-    unless it has changed since. The model calls are booked even if nothing is stored, but not if
-    the project was deleted.
+    If the process of the reply had no database for some time, `sweep_interrupted` may have
+    finalised the reply. It is then stored again, unless it has changed since. The model calls are
+    booked even if nothing is stored, but not if the project was deleted.
     """
     final = {"text": text, "tokens": token_counting.count(text), "status": status, **changes}
     try:

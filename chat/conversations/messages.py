@@ -1,5 +1,5 @@
-"""Write path for messages. Pages, REST, OpenAI, MCP and importers all create messages here; only
-the import of a project export does not.
+"""Write path for messages. Pages, REST, OpenAI, MCP and importers create messages only with this
+module. `memory.portability.importing` restores them from exports of projects by itself.
 """
 
 from collections.abc import Collection, Sequence
@@ -151,11 +151,11 @@ def post_messages(
 
     The session's row is locked while places are assigned, so that concurrent writers get the
     numbers 1, 2, 3 … without gaps or duplicates. With `PresetPlaces`, drafts keep their parents.
-    Otherwise, the first draft without a parent begins the `NewBranch`; if there is none, it follows
-    the end of the active path. Each later draft without a parent follows the preceding draft. A
-    draft with `remembered=False` keeps this value. The active path then ends at the last draft, or
-    at the head of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined
-    the active path.
+    Otherwise, a draft without a parent follows the preceding draft. If it is the first draft, it
+    begins the `NewBranch`, or follows the end of the active path if `at` is None. A draft with
+    `remembered=False` keeps this value. The active path then ends at the last draft, or at the head
+    of `PresetPlaces`. Sends `message_changed` for earlier messages that left or joined the active
+    path.
     """
     locked = lock_session(session)
     preset = isinstance(at, PresetPlaces)

@@ -108,8 +108,8 @@ class Turn:
             return []
         limit = self.session.window_limit
         head = last.parent_id if last.pk is None or last._state.adding else last.pk
-        # Usually only a few messages on a path do not count for the window. If many do not, such as
-        # deleted messages, a second query reads further back.
+        # Messages that do not count for the window, such as deleted messages, are usually few. If
+        # they are many, a second query reads further back.
         reach = limit * 5 // 4
         messages = history.path_to(self.session, head, reach + 1)
         if len(messages) > reach and sum(message.counts for message in messages) < limit:

@@ -124,8 +124,8 @@ def history(turn: Turn) -> PromptSection | None:
 def _within_reach(
     sources: Sequence[HistoryMessage | Message], budget: int
 ) -> Sequence[HistoryMessage | Message]:
-    """Return the latest messages, up to twice the budget: some of them may be left out before the
-    budget is applied.
+    """Return the latest messages, with about twice the tokens of the budget. Some of them may be
+    left out before the budget is applied.
     """
     tokens = 0
     for index in range(len(sources) - 1, -1, -1):

@@ -332,8 +332,8 @@ def _tool_call(part: messages.ToolCallPart) -> ToolCall:
 
 
 def _cost(response: messages.ModelResponse, price: Decimal | None) -> Decimal | None:
-    """Return the cost of the call. `price` is the cost at the price that an administrator has set.
-    If it is None, the listed price is used. Return None if no price is known, if the listed price
+    """Return the cost of the call. `price` is the cost by the prices that an administrator has set.
+    If it is None, the listed prices are used. Return None if no price is known, if the listed price
     needs usage that was not reported, or if the cost is too high to store.
     """
     try:

@@ -87,12 +87,12 @@ class ForgetScope:
 
     - `message`, `session`: the id of the object.
     - `upload`: the id of an import. Selects the sessions that it created, including later messages
-      in them, and the messages that it added to other sessions. - `user`: the id of a user. Selects
-      the messages of this user and the replies to them. Without an id of an object, also selects
-      the blocks, files, facts, saved prompts, reactions and unsent images of this user, the
-      versions that this user added to files of others, and the entries that this user wrote or
-      edited by hand. Entries that have other sources are withheld until they are rewritten from
-      these.
+      in them, and the messages that it added to other sessions.
+    - `user`: the id of a user. Selects the messages of this user and the replies to them. Without
+      an id of an object, also selects the blocks, files, facts, saved prompts, reactions and unsent
+      images of this user, the versions that this user added to files of others, and the entries
+      that this user wrote or edited by hand. Entries that have other sources are withheld until
+      they are rewritten from these.
     - `before`: a moment. Selects earlier messages. Without an id of an object, also the blocks and
       files whose last change was earlier, and the versions of hand-written facts that were recorded
       earlier. Together with `user`, the objects that are listed under `user` are selected only if
@@ -162,8 +162,9 @@ class ForgetScope:
 
     @property
     def named_files(self) -> Q:
-        """The files that the request selects itself: the named file, or the files that `user` added
-        and whose latest version is older than `before`, as far as these are set.
+        """The files that the conditions select: the named file, or the files that `user` added and
+        whose latest version is older than `before`. If one of these two is not set, only the other
+        one applies.
         """
         if self.tombstones:
             return Q(pk__in=self.tombstones.files)
@@ -191,9 +192,9 @@ class ForgetScope:
         return None if self.copies_only or self.tombstones else self.reach
 
     def requested_by(self, project: Project, user: Any) -> "ForgetScope":
-        """Return the scope for a request of `user`. `reach_of` is set unless the user is a
-        moderator or an owner: editors may delete a message of somebody else in a private chat of
-        their own, but not its original or its copies outside of their private chats.
+        """Return the scope for a request of `user`. Unless the user is a moderator or an owner,
+        `reach_of` is set. Editors may delete messages of other users in their own private chats.
+        The originals and copies of these messages stay if they are in other chats.
         """
         if user is None or is_moderator(user):
             return self
@@ -264,7 +265,7 @@ class ForgetScope:
 
 
 def own_facts(member: Membership) -> FactQuerySet:
-    """Return the current versions of the facts about `member`, and of those that nobody else
+    """Return the current versions of the facts about `member`, and of the facts that only `member`
     supports.
     """
     facts = Fact.objects.filter(project=member.project, earlier_of=None)

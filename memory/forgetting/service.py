@@ -187,7 +187,7 @@ def _apply_once(
     phrases = deleted_phrases(project, deletions)
     excerpts = excerpts_of(project, deletions)
     kept = kept_sources(project, scope, deletions)
-    # A replay, after a restore or an import, inserts its tombstones itself.
+    # `memory.forgetting.replay` inserts the tombstones of `scope` itself.
     created = [] if scope.tombstones else tombstones.create_tombstones(project, deletions)
     act_id = new_id()
     with file_removal.attribute_removals_to(act_id):

@@ -352,7 +352,8 @@ class SummaryJob:
 
     @transaction.atomic
     def skip(self) -> None:
-        """Correct the counts of a session without contributing messages, so that it is not due.
+        """Correct the counts of a session that has no contributing messages, so that it is no
+        longer due.
 
         The cursor does not move: the next entry covers this range too, so that there is no gap.
         """

@@ -372,9 +372,9 @@ def plannable_nodes(project: Project) -> list[LadderNode]:
     """Return all nodes that can affect the plan.
 
     These are the visible and stale entries, the digests of their periods, and the children of all
-    digests that may be written. Therefore the digests between a stale entry and a stale digest
-    above it are included too. For example, between a conversation and a month these are a day and a
-    week: the day is a digest of a period of the conversation, and the week is a child of the month.
+    digests that may be written. They include all digests between a stale entry and a stale digest
+    above it. For example, between a conversation and a month, these are the digests of its day and
+    its week.
 
     Most entries of a long history are absorbed, and entries below an unchanged digest cannot change
     the plan. Therefore the number of rows grows much more slowly than the history.

@@ -76,8 +76,8 @@ def roll_ups(
     two of them. Nothing is rolled up into the `failed` periods and the periods that contain them.
 
     `nodes` are the entries that can affect the plan. They must include proposed and hidden digests,
-    because nothing is rolled up into these. The result is empty while the visible entries fit into
-    `budget` tokens.
+    because nothing is rolled up into their periods. The result is empty while the visible entries
+    fit into `budget` tokens.
     """
     if _fits(nodes, budget):
         return []

@@ -42,10 +42,10 @@ WEIGHTS: Mapping[str, float] = {
     "words_after": 0.303,
     "words_window": 1.434,
     "words_session": 1.844,
-    # Words of similar meaning: in the excerpt, and in the excerpt with rare words counting more.
-    # The next four are for words elsewhere: in the excerpt before it, in the one after it, in the
-    # others near it, and in the rest of its conversation. Each counts only as far as the words
-    # match better there than in all places that are listed before it.
+    # Words of similar meaning in the excerpt. In `meaning_rare`, rare words count more. The next
+    # four are for words elsewhere: in the excerpt before it, in the one after it, in the others
+    # near it, and in the rest of its conversation. Each counts only as far as the words match
+    # better there than in all places that are listed before it.
     "meaning": 6.249,
     "meaning_rare": 2.504,
     "meaning_before": 4.683,
@@ -69,7 +69,8 @@ WEIGHTS: Mapping[str, float] = {
     "day_after": 0.599,
     "day_before": 1.465,
 }
-# Weights for documents: the passage itself has the answer, and its neighbours ask no questions.
+# Weights for documents. The answer is in the passage itself: unlike in a chat, it does not follow a
+# question in a passage before.
 FILE_WEIGHTS: Mapping[str, float] = {
     **WEIGHTS,
     "opening": 0.0,
@@ -271,7 +272,8 @@ def without_length(values: Floats, sizes: Ints) -> Floats:
 
 
 def best_similarities(query_pieces: Ints, ids: Ints, sizes: Ints) -> Floats:
-    """Return the highest cosine, at least 0, of each query piece with a piece of each row.
+    """Return a matrix with a row for each candidate and a column for each query piece: the highest
+    cosine of the query piece with any piece of the candidate, at least 0.
 
     `ids` are the pieces of all rows, `sizes` the number of pieces of each row.
     """

@@ -1,5 +1,5 @@
-"""Reads candidates from the database: chunks similar to the query or with its words, and their
-neighbours.
+"""Reads candidates from the database: chunks that are similar to the query or contain its words,
+and the neighbours of these chunks.
 
 All permissions and filters are conditions of the SQL. They apply before the limit of candidates, so
 that filters do not reduce the number of results. Neighbours that do not meet the conditions are
@@ -39,9 +39,9 @@ VISIBLE_SUMMARY = (
 )
 # A file is visible if it belongs to the project, or to a chat for which `{visible}` holds.
 VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
-# https://github.com/pgvector/pgvector#iterative-index-scans Each embedder has a partial index of
-# its vectors, which can be used only by a plan that is made for the embedder's name
-# (`force_custom_plan`).
+# See https://github.com/pgvector/pgvector#iterative-index-scans for the first two. Each embedder has
+# a partial index of its vectors. A plan can use this index only if it is made for the embedder's
+# name (`force_custom_plan`).
 INDEX_SCAN_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",

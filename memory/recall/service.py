@@ -275,7 +275,7 @@ def _to_arrays(columns: Any, terms: int, zone: tzinfo | None) -> CandidateRows:
 def _day_in(zone: tzinfo, seconds: float) -> int:
     """Return the day in `zone`, in days since 1970, of a time in seconds since 1970."""
     moment = datetime.fromtimestamp(seconds, UTC)
-    # In some zones, the first or the last day of the calendar has no counterpart.
+    # In the years 1 and 9999, the time in another zone may be out of the range of `datetime`.
     with suppress(OverflowError, ValueError):
         moment = moment.astimezone(zone)
     return (moment.date() - EPOCH).days

@@ -174,7 +174,8 @@ def _parse(url: str) -> httpcore2.URL:
     except (httpx2.InvalidURL, UnicodeError, TypeError) as error:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED) from error
     host = parsed.raw_host
-    # Reject percent signs, which begin an escape or the zone of an address that is not public.
+    # Reject percent signs. They begin an escape sequence, or the zone of an IPv6 address that is
+    # not public, such as `fe80::1%eth0`.
     is_host = host and b"%" not in host and b"\\" not in host
     if parsed.scheme not in ("http", "https") or not is_host or len(url) > MAX_URL_CHARS:
         raise AddressNotAllowedError(OutboundFailure.MALFORMED)

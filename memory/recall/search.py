@@ -39,9 +39,9 @@ VISIBLE_SUMMARY = (
 )
 # A file is visible if it belongs to the project, or to a chat for which `{visible}` holds.
 VISIBLE_FILE = "c.session_id IS NULL OR (s.deleted_at IS NULL AND ({visible}))"
-# See https://github.com/pgvector/pgvector#iterative-index-scans for the first two. Each embedder has
-# a partial index of its vectors. A plan can use this index only if it is made for the embedder's
-# name (`force_custom_plan`).
+# The first two: https://github.com/pgvector/pgvector#iterative-index-scans. Each embedder has a
+# partial index of its vectors. A plan can use this index only if it is made for the embedder's name
+# (`force_custom_plan`).
 INDEX_SCAN_SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "200",

@@ -16,13 +16,13 @@ from rest_framework.response import Response
 from projects import invitations
 from projects.api.idempotency import IdempotentResult, idempotent
 from projects.api.serializers import MemberSerializer
-from projects.core.api.json import validated
+from projects.core.api.json import StrictSerializer, validated
 from projects.models import Invitation, InvitationStatus, MemberRole
 from projects.models.invitations import MAX_USES
 from projects.permissions import project_for_managing, project_for_owning
 
 
-class InvitationSerializer(serializers.ModelSerializer):
+class InvitationSerializer(StrictSerializer, serializers.ModelSerializer):
     """An invitation without its link."""
 
     role = serializers.ChoiceField(MemberRole.choices, default=MemberRole.EDITOR)

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.validators import UniqueValidator
 
 from projects import persona_template
+from projects.core.api.json import StrictSerializer
 from projects.models import Invitation, MemberRole, Membership, Project
 from projects.models.projects import MODEL_FIELDS, project_models, validate_custom_context
 from projects.permissions import ProjectArchivedError
@@ -142,7 +143,7 @@ class MemberSerializer(PartialUpdateSerializer):
         return self.instance.user
 
 
-class InvitedMemberSerializer(serializers.ModelSerializer):
+class InvitedMemberSerializer(StrictSerializer, serializers.ModelSerializer):
     """A user who was invited by username, and becomes a member by accepting."""
 
     username = serializers.CharField(

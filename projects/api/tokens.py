@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from projects.accounts.tokens import notify_of_token
 from projects.api.idempotency import IdempotentResult, idempotent
-from projects.core.api.json import validated
+from projects.core.api.json import StrictSerializer, validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.models import SCOPES, Project, Token
 from projects.permissions import projects_for
@@ -33,7 +33,7 @@ class ProjectSlugField(serializers.SlugRelatedField):
         return super().to_internal_value(data)
 
 
-class TokenSerializer(serializers.ModelSerializer):
+class TokenSerializer(StrictSerializer, serializers.ModelSerializer):
     """A token without its secret. A new token can have at most the rights of the token that
     authenticated the request. By default it has the same rights.
     """

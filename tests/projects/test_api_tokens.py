@@ -46,6 +46,15 @@ def test_it_is_shown_once_and_opens_the_api(make, api, owner, project):
     assert payload["token"] not in str(list(Token.objects.values()))
 
 
+@pytest.mark.parametrize("field", ["scope", "expires", "token"])
+def test_a_misspelled_limit_makes_no_token(make, field):
+    answer = make({field: ["read"]})
+    assert answer.status_code == 400
+    assert answer.json() == {field: ["There is no such field."]}
+    # The token of the request.
+    assert Token.objects.count() == 1
+
+
 def test_a_token_can_have_a_project_scopes_and_an_expiry(make, project):
     until = timezone.now() + timedelta(days=3)
     payload = make({}, project=project, scopes=["read", "admin"], expiry=until).json()

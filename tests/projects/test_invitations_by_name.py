@@ -44,6 +44,21 @@ def test_an_owner_invites_on_the_page_and_the_user_accepts(client, owner, projec
     assert "only for this user" not in client.get("/projects/billing/settings/").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("members/", {"username": "stan", "rol": "viewer"}),
+        ("invitations/", {"username": "stan", "role": "viewer"}),
+        ("invitations/", {"expires": "2026-03-01T00:00:00Z"}),
+    ],
+)
+def test_a_misspelled_field_invites_nobody(api, owner, project, stranger, path, body):
+    answer = api(owner).post(f"{API}{path}", body, format="json")
+    assert answer.status_code == 400
+    assert list(answer.json().values()) == [["There is no such field."]]
+    assert not Invitation.objects.exists()
+
+
 def test_a_second_click_on_accept_leads_to_the_project_too(client, invitation, stranger, owner):
     client.force_login(stranger)
     path = f"/invitations/{invitation.pk}/"

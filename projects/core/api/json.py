@@ -68,13 +68,14 @@ def validated(serializer_class: type[Serializer], data: Any, **context: Any) -> 
 
 
 class StrictSerializer(Serializer):
-    """A serializer that rejects unknown fields. For requests that delete text permanently: without
-    a condition or `preview` that is misspelled, they would delete more. A misspelled limit would
-    not be set.
+    """A serializer that rejects unknown and read-only fields. For requests that delete text
+    permanently: without a condition or `preview` that is misspelled, they would delete more. A
+    misspelled limit would not be set, and a token or an invitation would give more rights.
     """
 
     def to_internal_value(self, data: Any) -> Any:
-        unknown = data.keys() - self.fields.keys() if isinstance(data, Mapping) else ()
+        writable = {name for name, field in self.fields.items() if not field.read_only}
+        unknown = data.keys() - writable if isinstance(data, Mapping) else ()
         if unknown:
             raise ValidationError({name: ["There is no such field."] for name in unknown})
         return super().to_internal_value(data)

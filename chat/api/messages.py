@@ -52,7 +52,7 @@ from chat.streaming.sse import LAST_EVENT_ID, MEDIA_TYPE
 from projects.api.idempotency import idempotent
 from projects.api.schema import CONFLICT_RESPONSE
 from projects.core.api.etags import ETagMixin, entity_tag, etag_header, if_match_version
-from projects.core.api.filters import WholeNumberFilter
+from projects.core.api.filters import FlagFilter, WholeNumberFilter
 from projects.core.api.json import validated
 from projects.core.api.pagination import NewestFirstPagination
 from projects.core.errors import ConflictError
@@ -69,11 +69,19 @@ class MessageFilter(filters.FilterSet):
     role = filters.ChoiceFilter(choices=Role.choices)
     status = filters.ChoiceFilter(choices=Status.choices)
     after = WholeNumberFilter("seq", "gt", help_text="Only messages after this position.")
+    active = FlagFilter(
+        method="filter_active", help_text="Only messages of the active path, or only the others."
+    )
+
+    def filter_active(self, messages: QuerySet[Message], _: str, is_active: bool) -> QuerySet:
+        session = Session.objects.get(pk=self.request.parser_context["kwargs"]["pk"])
+        path = Message.objects.path_to(session, session.head_id, session.last_seq).values("pk")
+        return messages.filter(pk__in=path) if is_active else messages.exclude(pk__in=path)
 
 
 class MessageListView(generics.ListAPIView):
-    """The messages of a conversation, in order. A deleted message has no content. If the
-    conversation was cleared, the list begins with the first message after the clearing.
+    """The messages of all branches of a conversation, in order. A deleted message has no content.
+    If the conversation was cleared, the list begins with the first message after the clearing.
     """
 
     queryset = Message.objects.none()

@@ -4,7 +4,7 @@ import pytest
 
 from chat.conversations.edits import delete
 from chat.conversations.messages import NewBranch, draft, post_message, post_messages
-from chat.models import Message
+from chat.models import Message, Session
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +35,29 @@ def test_the_path_goes_on_to_the_end_of_the_branch(
     assert fresh(session).head_id == stored_reply.pk
     api(editor).post(url(other_reply))
     assert fresh(session).head_id == last.pk
+
+
+def test_the_list_can_be_limited_to_the_active_path(
+    api, editor, session, question, stored_reply, other_reply
+):
+    listed = f"/api/v1/sessions/{session.pk}/messages/"
+
+    def ids(**parameters) -> list[str]:
+        return [row["id"] for row in api(editor).get(listed, parameters).json()["results"]]
+
+    asked, first, second = (str(message.pk) for message in (question, stored_reply, other_reply))
+    assert ids() == [asked, first, second]
+    assert ids(active="true") == [asked, second]
+    assert ids(active="false") == [first]
+    assert ids(active="true", ordering="-seq", role="assistant") == [second]
+    api(editor).post(url(stored_reply))
+    assert ids(active="true") == [asked, first]
+
+
+def test_a_chat_without_messages_has_an_empty_path(api, editor, project):
+    empty = Session.objects.create(project=project, creator=editor)
+    answer = api(editor).get(f"/api/v1/sessions/{empty.pk}/messages/", {"active": "true"})
+    assert answer.json()["results"] == []
 
 
 def test_viewers_and_strangers_choose_nothing(

@@ -3,6 +3,12 @@
 from rest_framework import serializers
 
 
+class PromptQuerySerializer(serializers.Serializer):
+    content = serializers.CharField(
+        default="", allow_blank=True, help_text="The text of the next message."
+    )
+
+
 class ReceiptItemSerializer(serializers.Serializer):
     """An item of a section. For an entry of the memory bank, `lines` are the indexes (from 0) of
     its lines in the prompt, and `of` is the number of all its lines.

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from chat import permissions
 from chat.api.answering import check_is_chat
-from chat.api.prompts import PromptSerializer
+from chat.api.prompts import PromptQuerySerializer, PromptSerializer
 from chat.api.serializers import ForkSerializer, SessionSerializer, ShareLinkSerializer
 from chat.conversations import edits
 from chat.conversations.search import MAX_QUERY_CHARS, search_sessions
@@ -219,13 +219,13 @@ class PromptView(APIView):
     """The prompt of the next reply, with `content` as the text of the next message."""
 
     @extend_schema(
-        parameters=[OpenApiParameter("content", str, description="The text of the next message.")],
+        parameters=[PromptQuerySerializer],
         responses={200: PromptSerializer} | CONFLICT_RESPONSE,
     )
     def get(self, request, pk) -> Response:
         session = permissions.session_for_reading(request.user, pk, request.auth)
         check_is_chat(session)
-        content = request.query_params.get("content", "").strip()
+        content = validated(PromptQuerySerializer, request.query_params)["content"]
         prompt = preview(session, content, request.user, Payer.of(request))
         return Response(PromptSerializer(prompt).data)
 

@@ -52,7 +52,8 @@ def edit_fields(
     while True:
         statement = replace(Statement.of(fact), **changes)
         try:
-            return edit(fact, statement, by, version or fact.version, reason)
+            at_version = fact.version if version is None else version
+            return edit(fact, statement, by, at_version, reason)
         except StaleVersionError:
             if version is not None:
                 raise

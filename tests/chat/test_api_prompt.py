@@ -38,6 +38,12 @@ def test_it_is_what_is_sent_to_the_letter(api, owner, project, session, url, scr
     assert payload["model"] == "openai-chat:scripted"
 
 
+def test_a_null_character_is_an_error(api, owner, session, url):
+    answer = api(owner).get(url, {"content": "When\0"})
+    assert answer.status_code == 400
+    assert answer.json() == {"content": ["Null characters are not allowed."]}
+
+
 def test_asking_writes_nothing(api, owner, session, url):
     before = Session.objects.values().get()
     payload = api(owner).get(url, {"content": "Hello"}).json()

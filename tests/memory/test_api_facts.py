@@ -131,6 +131,8 @@ def test_an_edit_of_an_older_version_is_refused(api, editor, project):
     client.patch(f"{URL}{pk}/", {"object": "finance"}, format="json", HTTP_IF_MATCH='"1"')
     late = client.patch(f"{URL}{pk}/", {"object": "sales"}, format="json", HTTP_IF_MATCH='"1"')
     assert late.status_code == 412 and "changed" in late.json()["detail"]
+    never = client.patch(f"{URL}{pk}/", {"object": "sales"}, format="json", HTTP_IF_MATCH='"0"')
+    assert never.status_code == 412
     odd = client.patch(f"{URL}{pk}/", {"object": "sales"}, format="json", HTTP_IF_MATCH="x")
     assert odd.status_code == 400
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from django.http import Http404
 from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler, set_rollback
@@ -18,6 +19,9 @@ def handle_exception(exc: Exception, context: dict[str, Any]) -> Response | None
     """Return the response to `exc`; None for unexpected exceptions, which are errors of Strata."""
     if is_deleted_meanwhile(exc):
         log.warning("row_deleted_meanwhile", exc_info=exc)
+        exc = NotFoundError()
+    # The message of `get_object_or_404` names a class.
+    if isinstance(exc, Http404):
         exc = NotFoundError()
     if isinstance(exc, DomainError):
         set_rollback()

@@ -51,7 +51,8 @@ class SessionSerializer(serializers.ModelSerializer):
     history_limit = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="Maximum number of messages in the prompt, 50–1000. Null: the project's setting.",
+        help_text="Maximum number of messages in the prompt, 50–1000; other numbers become the "
+        "nearest of these. Null: the project's setting.",
     )
     archived = ArchivedField(required=False, help_text="Hidden from lists, but not deleted.")
     tags = serializers.ListField(

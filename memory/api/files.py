@@ -211,7 +211,9 @@ class FileDetailView(FileMixin, APIView):
 
 
 class FileTextView(FileMixin, APIView):
-    """The text of a file by page: at most a hundred pages, by default the first ones."""
+    """The text of a file by page: at most a hundred pages and 1,000 passages, by default the
+    first ones.
+    """
 
     @extend_schema(parameters=[PAGES, PASSAGE, VERSION], responses=FileTextSerializer)
     def get(self, request, slug: str, pk) -> Response:

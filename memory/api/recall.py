@@ -26,9 +26,20 @@ class RecallQuerySerializer(serializers.Serializer):
     results come first. Without `q`, the most recent chunks are returned.
     """
 
-    q = serializers.CharField(required=False, default="", allow_blank=True, max_length=2_000)
+    q = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=2_000,
+        help_text="Empty: the most recent.",
+    )
     token_budget = serializers.IntegerField(required=False, min_value=1, max_value=100_000)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=200)
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=200,
+        help_text=f"Default: {DEFAULT_LIMIT}, or no limit with `token_budget`.",
+    )
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False, help_text="Not included.")
     session = serializers.UUIDField(required=False)
@@ -38,7 +49,9 @@ class RecallQuerySerializer(serializers.Serializer):
         required=False,
         help_text="Search only this source. Default: messages and notes.",
     )
-    file = serializers.UUIDField(required=False, help_text="Only in this file.")
+    file = serializers.UUIDField(
+        required=False, help_text="Only in this file; `source` is ignored."
+    )
     valid_at = serializers.DateTimeField(
         required=False, help_text="Facts that are valid at that time. Default: now."
     )

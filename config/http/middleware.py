@@ -55,6 +55,9 @@ class SecurityHeadersMiddleware(MiddlewareMixin):
     ) -> HttpResponseBase:
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            # Otherwise the back button shows text that was forgotten in the meantime.
+            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 

@@ -24,3 +24,8 @@ import "./sentences.js";
 import "./shortcuts.js";
 import "./tabs.js";
 import "./unsaved-edits.js";
+
+// A page that the browser kept in its memory may show text that was forgotten in the meantime.
+window.addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) location.reload();
+});

@@ -7,6 +7,8 @@ import json
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.e2e.conftest import created, talked
+
 TOPICS = (
     "The replica stays up for seven days after the cutover",
     "Invoice numbers are gapless and per tenant",
@@ -205,3 +207,21 @@ def test_a_chat_that_was_deleted_is_brought_back(page: Page, begin, say, server)
     expect(page.get_by_text("“Good morning” was deleted.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".turn")).to_have_count(2)
+
+
+def test_the_back_button_shows_nothing_that_was_forgotten(page: Page, server):
+    project = created(server)
+    secret = "The door code is 4711."
+    session = talked(server, project, secret, "Noted.").split("/")[-2]
+    page.goto(f"/projects/{project['slug']}/search/?q=door+code")
+    expect(page.get_by_text(secret)).to_be_visible()
+    page.goto("/account/")
+    server.api("POST", f"projects/{project['slug']}/forget/", {"session": session})
+    page.go_back()
+    expect(page.get_by_role("searchbox").last).to_have_value("door code")
+    assert secret not in page.content()
+    # A browser may keep a whole page in its memory, but not the one of these tests.
+    page.evaluate("window.stays = true")
+    with page.expect_navigation():
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    assert not page.evaluate("window.stays")

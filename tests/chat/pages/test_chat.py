@@ -21,6 +21,11 @@ def test_a_viewer_reads_but_gets_no_composer(client, viewer, session, url):
     assert client.post("/projects/billing/chats/", {"content": "Hello"}).status_code == 404
 
 
+def test_a_browser_does_not_store_a_chat(client, owner, url):
+    client.force_login(owner)
+    assert client.get(url)["Cache-Control"] == "no-store"
+
+
 def test_a_private_chat_is_not_there_for_others(client, editor, session, url):
     Session.objects.update(visibility=Visibility.PRIVATE)
     assert "The cutover" not in page(client, editor, "/projects/billing/")

@@ -16,9 +16,10 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from chat import permissions
+from chat.conversations.lookups import TRUNCATED
 from chat.conversations.read_state import MessageRelations, message_relations
 from chat.links import latest_url, session_url
-from chat.models import Message, Session
+from chat.models import Message, Session, Status
 from chat.prompt.types import Lookup
 from chat.providers.booking import Payer
 from chat.streaming import sse
@@ -47,6 +48,15 @@ class TurnContext:
     day: date | None
     may_change: bool
     may_write: bool
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether the reader may have a reply continued that reached its maximum length."""
+        return (
+            self.may_write
+            and self.message.status == Status.COMPLETE
+            and TRUNCATED in self.message.error
+        )
 
     @property
     def key(self) -> str:

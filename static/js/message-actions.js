@@ -38,7 +38,7 @@ async function requestReply(form, button) {
   if (isSending()) return;
   button.disabled = true;
   try {
-    await send(form, undefined, targetUrl(form, button));
+    await send(form, undefined, targetUrl(form, button), formBody(form, button));
   } finally {
     button.disabled = false;
   }
@@ -48,9 +48,7 @@ async function requestReply(form, button) {
 async function submitChange(form, button) {
   const url = new URL(targetUrl(form, button));
   url.searchParams.set("part", "turn");
-  const body = new FormData(form);
-  if (button.name) body.append(button.name, button.value);
-  const response = await postForm(url, body, { redirect: "manual" });
+  const response = await postForm(url, formBody(form, button), { redirect: "manual" });
   if (response.type === "opaqueredirect") {
     if ((await refresh()) && form.isConnected && !form.matches("[data-actions]"))
       closeSlot(slotOf(form));
@@ -61,6 +59,12 @@ async function submitChange(form, button) {
   ) {
     fillSlot(slotOf(form), await response.text());
   } else throw new SendError(await errorDetail(response));
+}
+
+function formBody(form, button) {
+  const body = new FormData(form);
+  if (button.name) body.append(button.name, button.value);
+  return body;
 }
 
 // Without the attribute, the property `formAction` is the page's own URL.

@@ -29,10 +29,10 @@ export class SendError extends Error {}
 
 /** Sends `form` and shows the reply as it streams. Resolves when the reply has ended; `onSent` runs
  * when the server has stored the message. Throws SendError. */
-export async function send(form, onSent, url = form.action) {
+export async function send(form, onSent, url = form.action, body = new FormData(form)) {
   sendingCount += 1;
   try {
-    const response = await postForm(url, new FormData(form), { headers: { Accept: MEDIA_TYPE } });
+    const response = await postForm(url, body, { headers: { Accept: MEDIA_TYPE } });
     if (!isStream(response)) throw new SendError(await errorDetail(response));
     await showStream(response, null, onSent);
   } finally {

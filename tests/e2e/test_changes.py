@@ -89,6 +89,17 @@ def test_a_reply_is_regenerated_and_its_versions_are_switched(chat, server, say)
     expect(chat.get_by_role("button", name="Previous version")).to_be_focused()
 
 
+def test_a_reply_that_was_cut_off_is_continued(chat, server, say):
+    server.model.say("On Tues", finish="length")
+    say(chat, "On which day?")
+    more = chat.get_by_role("button", name="Continue")
+    server.model.say("day at nine.")
+    more.click()
+    expect(chat.locator(".turn").nth(4)).to_contain_text("Continue")
+    expect(chat.locator(".turn").nth(5)).to_contain_text("day at nine.")
+    expect(more).to_be_hidden()
+
+
 def test_a_message_is_edited_and_its_earlier_text_is_kept(chat):
     turn(chat, 0).get_by_role("link", name="Edit").click()
     box = chat.get_by_label("Your text")

@@ -6,6 +6,7 @@ import pytest
 
 from chat.conversations.edits import delete, edit, react
 from chat.conversations.generation import finalise
+from chat.conversations.lookups import TRUNCATED
 from chat.conversations.messages import ask, begin_reply, draft, post_message, post_messages
 from chat.models import Message, Role, Session, Status, Visibility
 from tests.chat.pages.page_content import page, queries
@@ -24,6 +25,23 @@ def test_a_viewer_reads_but_gets_no_composer(client, viewer, session, url):
 def test_a_browser_does_not_store_a_chat(client, owner, url):
     client.force_login(owner)
     assert client.get(url)["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "offered"),
+    [
+        (Status.COMPLETE, TRUNCATED, True),
+        (Status.COMPLETE, "", False),
+        (Status.FAILED, TRUNCATED, False),
+    ],
+)
+def test_a_reply_that_was_cut_off_can_be_continued(
+    client, owner, viewer, session, url, status, error, offered
+):
+    _, reply = ask(session, "When?", owner)
+    Message.objects.filter(pk=reply.pk).update(status=status, text="On Mon", error=error)
+    assert ('data-action="continue"' in page(client, owner, url)) == offered
+    assert 'data-action="continue"' not in page(client, viewer, url)
 
 
 def test_a_private_chat_is_not_there_for_others(client, editor, session, url):

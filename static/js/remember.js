@@ -54,6 +54,9 @@ if (form) {
     whileBusy(event.submitter ?? form.querySelector("button"), remember);
   });
   // The box is no longer at the end of the chat.
-  for (const name of ["strata:reply-begun", "strata:chat-deleted"])
-    document.addEventListener(name, () => box.replaceChildren());
+  document.addEventListener("strata:reply-begun", () => box.replaceChildren());
+  document.addEventListener("strata:chat-deleted", () => {
+    box.replaceChildren();
+    form.remove();
+  });
 } else if (box) poll();

@@ -127,6 +127,7 @@ def test_a_reader_who_lost_access_sees_a_notice_and_nothing_more(mine, theirs, o
     expect(theirs.locator(".turn")).to_have_count(0)
     expect(box(theirs)).to_have_count(0)
     expect(theirs.get_by_role("link", name="Back to chats")).to_be_visible()
+    expect(theirs.get_by_role("button", name="Remember now")).to_have_count(0)
     expect(mine.get_by_text("private", exact=True)).to_be_visible()
     expect(mine.locator(".turn")).to_have_count(2)
     assert "404" in open_page.complaints.pop()

@@ -7,12 +7,14 @@ sandbox limits neither time nor memory.
 """
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from jinja2 import (
     Environment,
     StrictUndefined,
@@ -24,6 +26,7 @@ from jinja2 import (
 from jinja2.filters import do_title
 
 from projects.core.errors import InvalidInputError
+from projects.core.text import translate_reason
 
 # The maximum length of a template. Checked here, because imports do not run the model's validators.
 MAX_TEMPLATE_CHARS = 20_000
@@ -37,6 +40,25 @@ MAX_STEPS = 10_000
 CHARS_PER_STEP = 50
 # The maximum length of an unknown name in an error message.
 MAX_NAME_CHARS = 100
+
+_QUOTED = re.compile(r"'([^'“”]{0,200})'")
+# The frequent messages of Jinja, which are translated.
+JINJA_MESSAGES = (
+    gettext_noop("%s is undefined."),
+    gettext_noop("Unexpected end of template, expected %s."),
+    gettext_noop("Expected token %s, got %s."),
+    gettext_noop("Unexpected %s."),
+    gettext_noop("Unexpected char %s at %s."),
+    gettext_noop(
+        "Unexpected end of template. Jinja was looking for the following tags: %s or %s. "
+        "The innermost block that needs to be closed is %s."
+    ),
+    gettext_noop(
+        "Unexpected end of template. Jinja was looking for the following tags: %s or %s or %s. "
+        "The innermost block that needs to be closed is %s."
+    ),
+    gettext_noop("Encountered unknown tag %s."),
+)
 
 # The permitted nodes, which are also checked in branches that are not taken. Assignments, macros,
 # calls, arithmetic and slices are not permitted, because they could make a value or the running
@@ -268,7 +290,7 @@ def _member(value: Any, key: Any) -> Any:
     if is_known and isinstance(value, str | list | Mapping):
         with suppress(LookupError):
             return value[key]
-    return StrictUndefined(obj=value, name=str(key)[:MAX_NAME_CHARS])
+    return StrictUndefined(name=str(key)[:MAX_NAME_CHARS])
 
 
 def _sequence(value: Any) -> Sequence[Any]:
@@ -342,5 +364,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def _sentence(message: str | None) -> str:
+    """Return an error message of Jinja as a sentence, translated if it is a frequent one."""
     text = (message or _("The template could not be read")).strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}."
+    text = _QUOTED.sub(r"“\1”", text)
+    return translate_reason(f"{text[:1].upper()}{text[1:]}.")

@@ -1,6 +1,7 @@
 import time
 
 import pytest
+from django.utils import translation
 
 from projects.persona_template import EXAMPLE, PersonaTemplateError, check, render
 
@@ -32,6 +33,34 @@ def test_a_mistake_names_its_line(template, line):
         check(template)
     assert caught.value.line == line
     assert str(caught.value).startswith(f"Line {line}: ")
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ("{{ nobody }}", "“nobody” ist nicht definiert."),
+        ("{{ user.age }}", "“age” ist nicht definiert."),
+        ("{{ date", "Die Vorlage endet zu früh, erwartet wird “end of print statement”."),
+        ("{{ a b }}", "Erwartet wird “end of print statement”, hier steht “b”."),
+        ("{{ } }}", "“}” ist hier nicht möglich."),
+        ("{{ a ? }}", "Das Zeichen “?” ist an Stelle 5 nicht möglich."),
+        ("{% end %}", "“end” ist hier kein bekannter Befehl."),
+        (
+            "{% if date %}",
+            "Die Vorlage endet zu früh. Es fehlt “elif”, “else” oder “endif”. "
+            "Der innerste offene Block ist “if”.",
+        ),
+        (
+            "{% for name in members %}",
+            "Die Vorlage endet zu früh. Es fehlt “endfor” oder “else”. "
+            "Der innerste offene Block ist “for”.",
+        ),
+    ],
+)
+def test_a_mistake_is_explained_in_german(template, reason):
+    with translation.override("de"), pytest.raises(PersonaTemplateError) as caught:
+        check(template)
+    assert str(caught.value) == f"Zeile 1: {reason}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from django.db.models.functions import Greatest, Now
 from memory.models import ActivityVerb, Cursor
 from memory.models.activity import record_activity
 from memory.models.leased import MAX_LEASE, MAX_RETRY_WAIT, LeasedModel, LeasedQuerySet
-from projects.core.errors import UnavailableError
+from projects.core.errors import INTERNAL_FAILURE, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def run(rows: LeasedQuerySet, pk: UUID, kind: str, work: Callable[[Lease], T | N
         if isinstance(error, OperationalError | InterfaceError) and not connection.is_usable():
             lease.abandon()
         else:
-            record_failure(lease, f"Strata itself failed ({type(error).__name__}).")
+            record_failure(lease, f"{INTERNAL_FAILURE}: {type(error).__name__}.")
     return None
 
 

@@ -17,6 +17,7 @@ from chat.providers import limits, prices
 from chat.providers.base import Finished, ProviderError
 from chat.providers.limits import Payer
 from projects.core import token_counting
+from projects.core.errors import INTERNAL_FAILURE
 from projects.models import SpendingLimit
 
 CANCELLED = "cancelled"
@@ -167,7 +168,7 @@ class Booking:
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             self._end(CANCELLED)
         else:
-            self._end(f"Strata itself failed ({type(error).__name__}).")
+            self._end(f"{INTERNAL_FAILURE}: {type(error).__name__}.")
         finished = getattr(error, "finished", None)
         self.call.input_tokens = 0
         if finished is not None:

@@ -12,7 +12,7 @@ from chat.providers import Completion, OutputSchema
 from chat.providers.booking import CallAccount
 from memory.leases import Lease
 from memory.models import Call, CallKind
-from projects.core.errors import UnavailableError
+from projects.core.errors import INTERNAL_FAILURE, UnavailableError
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class CallRecorder:
             call.outcome = str(error)[:200]
             raise
         except Exception as error:
-            call.outcome = f"Strata itself failed ({type(error).__name__})."[:200]
+            call.outcome = f"{INTERNAL_FAILURE}: {type(error).__name__}."[:200]
             raise
 
     def _settle(self, account: CallAccount) -> None:

@@ -27,6 +27,7 @@ from memory.recall import chunk_writer, embedders, fulltext, session_chunks, sum
 from memory.recall.embedders import Embedder, EmbedderError
 from memory.recall.session_chunks import SessionStretch
 from projects.core.database import fetch, server_cursor
+from projects.core.errors import INTERNAL_FAILURE
 from projects.models import Project, delete_rows, in_project
 
 log = logging.getLogger(__name__)
@@ -212,7 +213,7 @@ def _record_failure(claim: Claim, error: Exception) -> None:
         reason = str(error)
     else:
         log.exception("memory_ingest_failed session=%s", session_id)
-        reason = f"Strata itself failed ({type(error).__name__})."
+        reason = f"{INTERNAL_FAILURE}: {type(error).__name__}."
     [project_id] = claim.projects
     Lease(IndexCursor, project_id, session_id, claim.holder).fail(reason)
 

@@ -7,8 +7,12 @@ from typing import ClassVar
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 StrOrPromise = str | Promise
+
+# Stored before a colon and the type of an unexpected error.
+INTERNAL_FAILURE = gettext_noop("Strata itself failed")
 
 
 class DomainError(Exception):

@@ -15,6 +15,7 @@ from pydantic_ai.exceptions import ModelRateLimitError
 from chat import exporters
 from chat.conversations.generation import IMAGES_NOT_SEEN
 from chat.conversations.lookups import TRUNCATED
+from chat.conversations.messages import post_message
 from chat.importers.base import ErrorList
 from chat.models import Import, Message, Session
 from chat.prompt.preview import preview
@@ -24,6 +25,8 @@ from memory import facts
 from memory.layers import periods
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.periods import Granularity
+from memory.layers.summarising.llm import UNUSABLE
+from memory.models import Cursor
 from memory.portability.tables import json_schema
 from projects.core.text import translate_reason
 from projects.models import Membership
@@ -135,6 +138,27 @@ def test_the_errors_of_an_import_are_in_the_readers_language(reads, project, own
     assert "Der Chat vom 2026-03-12 09:30 ist geschlossen." in page
     assert "Nachricht 3fa85f64-5717-4562-b3fc-2c963f66afa6: Der Inhalt fehlt." in page
     assert "Something that %s nobody has translated: 100 %" in page
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (
+            "Strata itself failed: KeyError.",
+            "In Strata selbst ist ein Fehler aufgetreten: KeyError.",
+        ),
+        (
+            f"{UNUSABLE}: the answer was empty",
+            "Die Zusammenfassung des Modells war nicht verwendbar: Die Antwort war leer",
+        ),
+    ],
+)
+def test_the_reason_of_a_failed_summary_is_in_the_readers_language(
+    reads, project, chat, reason, words
+):
+    Cursor.objects.filter(session=chat).update(failures=1, last_error=reason)
+    post_message(chat, "The rehearsal is on Monday.", author=chat.creator)
+    assert words in compact(reads("memory-activity"))
 
 
 def test_a_rejected_file_is_explained_in_the_readers_language(client, owner, project):

@@ -107,7 +107,7 @@ def test_an_answer_that_nothing_could_be_made_of_is_paid_for_all_the_same(bookin
 def test_a_failure_of_our_own_is_booked_too(booking, scripted):
     with pytest.raises(ZeroDivisionError):
         ask(booking, read=lambda answer: 1 / 0)
-    assert Call.objects.get().outcome == "Strata itself failed (ZeroDivisionError)."
+    assert Call.objects.get().outcome == "Strata itself failed: ZeroDivisionError."
 
 
 @pytest.mark.parametrize("death", [SystemExit, KeyboardInterrupt, GeneratorExit])

@@ -15,6 +15,8 @@ from datetime import date
 from itertools import dropwhile, islice
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from memory.layers.summarising.quotations import ORDINAL
 from memory.layers.summarising.transcript import count_words, sentences, shorten
 
@@ -239,10 +241,10 @@ def clean_summary(text: str, max_bullets: int, max_words: int) -> list[Bullet]:
     reason if no text is left.
     """
     if not text.strip():
-        raise ValueError("the answer was empty")
+        raise ValueError(gettext_noop("the answer was empty"))
     bullets = _bullets(_json_as_bullets(_THINKING.sub("", text[:MAX_ANSWER_CHARS])))
     if not bullets:
-        raise ValueError("the answer was only a preamble")
+        raise ValueError(gettext_noop("the answer was only a preamble"))
     result: list[Bullet] = []
     room = max_words
     for bullet, cited in map(_split_citation, bullets[:max_bullets]):
@@ -316,9 +318,9 @@ def _json_as_bullets(text: str) -> str:
         document, _ = json.JSONDecoder().raw_decode(bare)
         strings = list(_strings(document))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError("the answer was broken JSON") from error
+        raise ValueError(gettext_noop("the answer was broken JSON")) from error
     if not strings:
-        raise ValueError("the answer was JSON without a text")
+        raise ValueError(gettext_noop("the answer was JSON without a text"))
     return "\n".join(
         f"- {_BULLET.sub('', line)}" for string in strings for line in string.splitlines()
     )
@@ -333,7 +335,7 @@ def _strings(document: object) -> Iterator[str]:
             yield from _strings(element)
     elif isinstance(document, dict):
         if any({"name", key} <= document.keys() for key in ("arguments", "parameters")):
-            raise ValueError("the answer was a tool call")
+            raise ValueError(gettext_noop("the answer was a tool call"))
         for element in document.values():
             yield from _strings(element)
 

@@ -6,6 +6,8 @@ from datetime import date
 from functools import partial
 from itertools import zip_longest
 
+from django.utils.translation import gettext_noop as _
+
 from chat import providers
 from chat.prompt.builder import context_tokens
 from chat.prompt.types import PromptMessage
@@ -47,7 +49,10 @@ MAX_ANSWER_CHARS = 50_000
 # A function that returns the bullets of an answer, or raises UnusableSummaryError.
 Cleaner = Callable[[str], list[Bullet]]
 
-BROKE_OFF = "The model's summary broke off in the middle."
+BROKE_OFF = _("The model's summary broke off in the middle.")
+TOO_LONG = _("The model's answer is far too long for a summary.")
+UNUSABLE = _("The model's summary could not be used")
+OTHER_SCRIPT = _("The model's summary is in another script than its material")
 
 
 class ModelSummariser:
@@ -199,16 +204,14 @@ def _cleaner(limits: prompts.SummaryLimits, material: Iterable[str]) -> Cleaner:
 
     def clean(written: str) -> list[Bullet]:
         if len(written) > MAX_ANSWER_CHARS:
-            raise UnusableSummaryError("The model's answer is far too long for a summary.")
+            raise UnusableSummaryError(TOO_LONG)
         try:
             bullets = answers.clean_summary(storable(written), limits.bullets, limits.words)
         except ValueError as error:
-            raise UnusableSummaryError(f"The model's summary could not be used: {error}") from error
+            raise UnusableSummaryError(f"{UNUSABLE}: {error}") from error
         text = "\n".join(bullet.text for bullet in bullets)
         if script := answers.foreign_script(text, known):
-            raise UnusableSummaryError(
-                f"The model's summary is in {script} script, its material is not."
-            )
+            raise UnusableSummaryError(f"{OTHER_SCRIPT}: {script}.")
         return bullets
 
     return clean
@@ -220,7 +223,7 @@ def _read_with_facts(
     """Return the summary and the claims. An answer that broke off within the claims is accepted."""
     cut_off = answer.finished.cut_off
     if len(answer.text) > MAX_ANSWER_CHARS:
-        raise UnusableSummaryError("The model's answer is far too long for a summary.")
+        raise UnusableSummaryError(TOO_LONG)
     parsed = answers.parse_answer(storable(answer.text), cut_off)
     if cut_off and not parsed.is_complete:
         raise UnusableSummaryError(BROKE_OFF)

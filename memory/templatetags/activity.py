@@ -92,7 +92,7 @@ SENTENCES: Mapping[str, Any] = {
     ActivityVerb.ROLE_CHANGED: gettext_lazy("%(who)s changed a role: %(whom)s"),
     ActivityVerb.INVITED: gettext_lazy("%(who)s invited someone: %(whom)s"),
     ActivityVerb.IMPORTED: gettext_lazy("%(who)s imported %(what)s"),
-    ActivityVerb.FILE_ADDED: gettext_lazy("%(who)s added a file"),
+    ActivityVerb.FILE_ADDED: gettext_lazy("%(who)s added %(what)s"),
     ActivityVerb.JOINED: gettext_lazy("%(who)s joined by invitation: %(whom)s"),
 }
 
@@ -131,6 +131,9 @@ def _object(row: Any, slug: str) -> str | SafeString:
     chat = _chat_link(row, slug)
     if act.verb == ActivityVerb.IMPORTED:
         return _imported(act)
+    if act.verb == ActivityVerb.FILE_ADDED:
+        file = row.file
+        return _link(resolve_url("file", slug, file.pk), file.name) if file else _("a file")
     if act.fact_id and row.fact is None:
         return _("a fact")
     if act.fact_id:

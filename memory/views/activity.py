@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +15,7 @@ from memory.facts import facts_for
 from memory.layers.bank_cache import rendered_bank
 from memory.layers.pending import pending_work
 from memory.layers.statistics import MemoryStatistics
-from memory.models import Activity, Entry, Fact
+from memory.models import Activity, ActivityVerb, Entry, Fact, File
 from memory.permissions import entries_for
 from memory.views import project_page, render_page
 from memory.views.charts.usage import model_calls, usage_charts
@@ -34,6 +35,7 @@ class ActivityRow:
     entry: Entry | None
     session: Session | None
     fact: Fact | None = None
+    file: File | None = None
 
     @property
     def day(self) -> date:
@@ -85,19 +87,30 @@ def overview(request: HttpRequest, member: Membership) -> HttpResponse:
 def activity_rows(
     member: Membership, activities: QuerySet[Activity], limit: int = PAGE_SIZE
 ) -> list[ActivityRow]:
-    """Return the newest `limit` rows of `activities`. Takes at most four queries."""
+    """Return the newest `limit` rows of `activities`. Takes at most five queries."""
     acts = list(activities.select_related("by", "whom").order_by("-id")[:limit])
     visible = entries_for(member).select_related("file__document")
     entries = visible.in_bulk(_ids(acts, "entry_id"))
     readable = sessions_for(member.user).filter(project=member.project)
     sessions = readable.in_bulk(_ids(acts, "session_id"))
     facts = facts_for(member).current().in_bulk(_ids(acts, "fact_id"))
+    files = File.objects.visible_to(member.user).filter(project=member.project)
+    added = files.in_bulk({_file_id(act) for act in acts} - {None})
     return [
         ActivityRow(
-            act, entries.get(act.entry_id), sessions.get(act.session_id), facts.get(act.fact_id)
+            act,
+            entries.get(act.entry_id),
+            sessions.get(act.session_id),
+            facts.get(act.fact_id),
+            added.get(_file_id(act)),
         )
         for act in acts
     ]
+
+
+def _file_id(act: Activity) -> UUID | None:
+    is_file = act.verb == ActivityVerb.FILE_ADDED and act.related
+    return UUID(act.related[0]) if is_file else None
 
 
 def _ids(acts: Sequence[Activity], column: str) -> set:

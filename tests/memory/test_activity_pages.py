@@ -19,6 +19,7 @@ from memory.templatetags.activity import day_heading
 from projects.models import Membership
 from projects.services import set_archived
 from tests.html import compact
+from tests.memory.file_helpers import add_text
 
 pytestmark = pytest.mark.django_db
 
@@ -52,6 +53,17 @@ def test_archiving_is_in_the_log_but_not_that_of_private_chats(read, owner, edit
     page = compact(done(read(owner)))
     assert "<b>olive</b>archived the project" in page
     assert f'<b>edgar</b>archived<a href="/projects/billing/chats/{chat.pk}/">' in page
+
+
+def test_a_file_that_was_added_is_named_to_those_who_may_read_it(read, owner, editor, project):
+    private = Session.objects.create(project=project, creator=owner, visibility=Visibility.PRIVATE)
+    shared = add_text(project, owner, "plan.md", "The plan.")
+    add_text(project, owner, "secret.md", "The secret.", session=private)
+    link = f'<a href="/projects/billing/files/{shared.pk}/">plan.md</a>'
+    assert f"<b>olive</b>added{link}" in compact(done(read(owner)))
+    page = compact(done(read(editor)))
+    assert f"<b>olive</b>added{link}" in page and "<b>olive</b>added a file" in page
+    assert "secret.md" not in page
 
 
 def test_an_activity_shows_its_user_reason_duration_and_cost(read, owner, editor, project, entry):

@@ -77,6 +77,9 @@ class ProviderForm(forms.Form):
     def _clean_compatible(self, data: dict[str, Any]) -> None:
         if not data.get("address"):
             self.add_error("address", _("Enter the address of the server."))
+        if not data.get("name", True):
+            self.add_error("name", _("Enter a name."))
+            return
         try:
             validate_provider_name(data.get("name", ""))
         except forms.ValidationError as error:

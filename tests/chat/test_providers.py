@@ -314,6 +314,12 @@ def test_what_libraries_know_of_a_model(kind, name, details):
     assert KnownModel.load("x", describe(kind, name, {})).details == details
 
 
+def test_a_provider_without_a_name_is_refused_in_plain_words(add, wire):
+    page = add(**compatible(wire, name=""))
+    assert page.status_code == 400
+    assert "Enter a name." in page.text and "lower-case" not in page.text
+
+
 def test_the_server_gets_its_models_in_the_page(add, wire, admin_client, admin_user):
     add(**compatible(wire))
     project = create_project(admin_user, name="Lab")

@@ -15,7 +15,8 @@ FERRIES = "مشروع العبارات: كيف نحسب الأسعار في فص
 
 def test_a_long_name_of_a_project_fits_the_smallest_telephone(page, server):
     project = server.api("POST", "projects/", {"name": f"{LONG} {uuid4().hex[:6]}"})
-    for path in ("/", f"/projects/{project['slug']}/settings/"):
+    models = f"/models/projects/{project['slug']}/"
+    for path in ("/", f"/projects/{project['slug']}/settings/", models):
         page.goto(path)
         assert stretched(page, SMALLEST) == []
 

@@ -24,7 +24,7 @@ from memory.facts.create import (
     lock_topics,
     reads_as_instruction,
 )
-from memory.facts.grounding import is_grounded
+from memory.facts.grounding import is_grounded, without_others
 from memory.layers.entities import EntityKind, date_readings, find_all_entities
 from memory.layers.summarising.answers import FactClaim
 from memory.models import (
@@ -71,9 +71,9 @@ def ground_claims(
 ) -> list[ExtractedFact]:
     """Return the claims that `messages` support. Claims cite messages by their number, from 1.
 
-    A personal fact is about the author of the cited message. If the author has no account, or the
-    message was recorded in another name, the fact becomes a fact of the project. Personal facts
-    about the assistant are dropped.
+    A personal fact is about the author of the cited message, and the words of other people do not
+    support it. If the author has no account, or the message was recorded in another name, the fact
+    becomes a fact of the project. Personal facts about the assistant are dropped.
     """
     facts = (_ground(claim, messages, project) for claim in claims)
     return list({(fact.statement, fact.message.pk): fact for fact in facts if fact}.values())
@@ -88,6 +88,8 @@ def _ground(
     message = messages[place]
     subject = _subject(claim, message)
     around = messages[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1]
+    if claim.personal:
+        around = without_others(around, message, messages)
     material = [text for neighbour in around for text in (neighbour.speaker, neighbour.text)]
     if not subject or not is_grounded(subject, material) or not is_grounded(claim.object, material):
         return None

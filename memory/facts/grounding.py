@@ -6,7 +6,9 @@ It is a separate module because forgetting uses it too.
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from chat.models import Message
 
 _WORD = re.compile(r"\w+")
 _SHORT_WORD = re.compile(r"[a-z]{1,2}")
@@ -26,6 +28,22 @@ def is_grounded(words: str, texts: Iterable[str]) -> bool:
     vocabulary = set(_WORD.findall(material))
     required = [word for word in _WORD.findall(_plain(words)) if not _SHORT_WORD.fullmatch(word)]
     return bool(required) and all(_occurs(word, vocabulary, material) for word in required)
+
+
+def without_others(
+    around: Sequence[Message], message: Message, messages: Sequence[Message]
+) -> list[Message]:
+    """Return `around` without the messages of other people than the author of `message`, the
+    replies to them, and replies that others recorded or may have edited. Otherwise, they could add
+    personal facts about this author.
+    """
+    others = {it.pk for it in messages if it.author_id not in (None, message.author_id)}
+    return [
+        it
+        for it in around
+        if it.pk not in others
+        and (it.role == "user" or (it.parent_id not in others and it.edited_at is None))
+    ]
 
 
 def _occurs(word: str, vocabulary: set[str], material: str) -> bool:

@@ -311,6 +311,37 @@ def test_the_parts_of_a_long_talk_cite_their_own_lines(project, say, scripted, s
 
 
 @pytest.mark.parametrize(
+    ("speakers", "known"),
+    [
+        (["owner", "editor"], []),
+        (["owner", None, "editor"], []),
+        (["editor", None, "editor"], ["tea"]),
+        (["editor", "edited", "editor"], []),
+    ],
+)
+def test_nobody_adds_personal_facts_about_the_next_speaker(
+    project, scripted, owner, editor, speakers, known
+):
+    users = {"owner": owner, "editor": editor}
+    session = Session.objects.create(project=project, creator=owner)
+    drafts = [
+        draft("They like tea.", author=users[name], created_at=MARCH)
+        if name in users
+        else draft("Do you prefer tea?", role="assistant", created_at=MARCH)
+        for name in speakers[:-1]
+    ]
+    post_messages(session, [*drafts, draft("Yes.", author=editor, created_at=MARCH)])
+    if "edited" in speakers:
+        edits.edit(session.messages.get(seq=2), "You prefer tea, do you?", owner)
+    Session.objects.update(last_activity_at=MARCH)
+    told = claim("tea", len(speakers), subject="I", predicate="prefer", personal=True)
+    scripted.say(answer(told))
+    settle(project)
+    rows = Fact.objects.filter(user=editor)
+    assert [fact.object for fact in rows] == known
+
+
+@pytest.mark.parametrize(
     ("subject", "text"), [("I", "I prefer tea."), ("Ich", "Ich trinke lieber tea.")]
 )
 def test_a_personal_fact_is_about_its_author(project, say, scripted, owner, editor, subject, text):

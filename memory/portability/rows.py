@@ -14,11 +14,13 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, Model
 
+from chat.conversations.sessions import clean_tags
 from chat.importers.base import ImportRejectedError
-from chat.models import Message, Role, Status
+from chat.models import Message, Role, Session, Status
 from chat.models.messages import FINAL
 from chat.prompt.types import dump_tool_calls, load_lookups, load_tool_calls
 from memory.facts.create import MAX_YEAR, MIN_YEAR
+from memory.files.adding import clean_name
 from memory.layers import lines, losses, periods
 from memory.layers.summarising.base import EXTRACTIVE
 from memory.models import (
@@ -27,6 +29,7 @@ from memory.models import (
     EntryState,
     EntryStatus,
     Fact,
+    File,
     FilePassage,
     FileRevision,
     FileState,
@@ -36,6 +39,7 @@ from memory.models import (
 from memory.portability.archive import MAX_NAME_CHARS, Row, read_rows
 from memory.portability.tables import ExportTable, is_user
 from projects.core import token_counting
+from projects.core.errors import InvalidInputError
 from projects.core.text import parse_uuid, storable
 from projects.models import Project
 
@@ -47,10 +51,12 @@ RANDOM_BITS = (1 << 62) - 1
 # The errors that values of another type or range cause. ZoneInfo raises OSError for a folder.
 MALFORMED = (
     *(ValidationError, ValueError, TypeError, KeyError, AttributeError, OverflowError),
-    OSError,
+    *(OSError, InvalidInputError),
 )
 # The largest value of an integer column.
 MAX_INTEGER = 2**31 - 1
+# The largest integer of a row. A column can store more, so that the numbers can grow later.
+MAX_IMPORTED_INTEGER = 2**30
 # Appended to the name of a writer. See `adjust_writer`.
 IMPORTED = " (imported)"
 # Names of models have a colon, so they are no usernames.
@@ -157,11 +163,18 @@ def parse_value(column: Field, value: Any, position: str) -> Any:
             raise ValueError(parsed.year)
         if isinstance(parsed, float) and not isfinite(parsed):
             raise ValueError(parsed)
+        if isinstance(parsed, int) and parsed > MAX_IMPORTED_INTEGER:
+            raise ValueError(parsed)
     except MALFORMED as error:
         raise ImportRejectedError(
             f"{position}: the value of {column.name} is not valid."
         ) from error
     return parsed
+
+
+def adjust_session(session: Session, row: Row, context: ImportContext) -> None:
+    """Clean the tags. Raises an error if they are no list of texts."""
+    session.tags = clean_tags(session.tags)
 
 
 def adjust_message(message: Message, row: Row, context: ImportContext) -> None:
@@ -260,8 +273,16 @@ def adjust_fact(fact: Fact, row: Row, context: ImportContext) -> None:
     fact.set_keys()
 
 
+def adjust_file(document: File, row: Row, context: ImportContext) -> None:
+    """Clean the name as in an upload. Raises an error if it is empty."""
+    document.name = clean_name(document.name)
+
+
 def adjust_revision(revision: FileRevision, row: Row, context: ImportContext) -> None:
-    """Schedule indexing of the file, and reading it if that was not complete in the export."""
+    """Schedule indexing of the file, and reading it if that was not complete in the export. Raises
+    an error if the warnings are no list of texts.
+    """
+    revision.warnings = list(map(storable, revision.warnings))
     if revision.state in (FileState.READY, FileState.INDEXING):
         revision.state = FileState.INDEXING
     elif revision.state != FileState.FAILED:
@@ -275,11 +296,13 @@ def adjust_tombstone(tombstone: Tombstone, row: Row, context: ImportContext) -> 
 
 
 ADJUSTMENTS: dict[type[Model], Callable[[Any, Row, ImportContext], None]] = {
+    Session: adjust_session,
     Message: adjust_message,
     Entry: adjust_entry,
     EntryRevision: adjust_text,
     EntryState: adjust_entry_state,
     Fact: adjust_fact,
+    File: adjust_file,
     FileRevision: adjust_revision,
     Tombstone: adjust_tombstone,
 }

@@ -8,7 +8,7 @@ from operator import or_
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Max, Q
+from django.db.models import Max, Min, Q
 
 from chat.conversations.branches import path_to
 from chat.models import Message, Role, Session
@@ -140,6 +140,10 @@ def _make_stretch(
         # An imported chat may lack the last messages, because an export has no text of others.
         # The stretch includes their numbers; otherwise the session would stay due forever.
         through = max(through, min(session.last_seq, start + STRETCH_MESSAGES - 1))
+    if not messages and through < session.last_seq:
+        # An imported chat may lack millions of numbers, which would take thousands of stretches.
+        rest = session.messages.filter(project=session.project_id, seq__gt=through)
+        through = (rest.aggregate(Min("seq"))["seq__min"] or session.last_seq + 1) - 1
     has_more = has_read_all and session.last_seq > through
     path = _active_path(session, start, messages)
     indexed = [message for message in final if message.pk in path and _is_read(message)]

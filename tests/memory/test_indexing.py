@@ -198,6 +198,26 @@ def test_one_that_fails_does_not_keep_the_others(project, owner, monkeypatch):
     assert [chunk.source for chunk in Chunk.objects.all()] == [good.pk]
 
 
+def test_numbers_without_messages_are_skipped_at_once(project, owner, monkeypatch):
+    session = talk(project, owner, CUTOVER)
+    Session.objects.update(last_seq=400_000)
+    session.refresh_from_db()
+    say(session, owner, BILLING)
+    Session.objects.update(last_seq=900_000)
+    IndexCursor.objects.update(done=0, dirty_from=1)
+    real, stretches = session_chunks.read_stretches, []
+
+    def counted(*args):
+        stretches.extend(real(*args))
+        return stretches[-1:]
+
+    monkeypatch.setattr(session_chunks, "read_stretches", counted)
+    indexing.catch_up()
+    assert len(stretches) < 8
+    assert [text for _, _, text in chunks()] == [CUTOVER, BILLING]
+    assert IndexCursor.objects.get().indexed_through == 900_000
+
+
 def test_a_turn_that_changes_while_it_is_read_is_read_again(project, owner, monkeypatch):
     session = Session.objects.create(project=project, creator=owner)
     post_message(session, CUTOVER, author=owner)

@@ -614,6 +614,11 @@ class TestRefusing:
             ("project.json", lambda data: data.replace(b"300", b"3", 1), "greater than"),
             ("messages.jsonl", with_first(text=None), "row is not valid"),
             ("messages.jsonl", with_first(created_at=YEAR_1), "value of created_at"),
+            ("sessions.jsonl", with_first(last_seq=2**31 - 1), "value of last_seq"),
+            ("sessions.jsonl", with_first(tags=5), "row is not valid"),
+            ("sessions.jsonl", with_first(tags=["a", None]), "row is not valid"),
+            ("files.jsonl", with_first(name="\n"), "row is not valid"),
+            ("file_revisions.jsonl", with_first(warnings=5), "row is not valid"),
             ("entries.jsonl", with_first(summary=None), "row is not valid"),
             ("entries.jsonl", with_first(zone="Mars/Base"), "row is not valid"),
             ("entries.jsonl", with_first(zone="Europe"), "row is not valid"),
@@ -629,6 +634,7 @@ class TestRefusing:
     def test_a_damaged_archive_is_refused_whole(self, small, owner, name, change, reason):
         member = small.memberships.select_related("project", "user").get()
         facts.create_fact(member, Statement("Ann", "owns", "billing", AT))
+        add_text(small, owner)
         damaged = changed(written(ExportScope(small)), name, change)
         new_project = create_project(owner, name="Anew")
         with pytest.raises(ImportRejectedError, match=reason):

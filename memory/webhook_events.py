@@ -11,11 +11,12 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from django.db.models.signals import post_save
-from django.dispatch import receiver
+from django.db.models.signals import post_save, pre_delete
+from django.dispatch import Signal, receiver
 from django.utils.translation import gettext as _
 
 from chat.models import FINAL, Import, Message, Session, Visibility
@@ -27,11 +28,20 @@ from chat.signals import (
     reply_stored,
     session_closed,
 )
-from memory.models import Activity, ActivityVerb, Delivery, Webhook, WebhookEvent
+from memory.models import (
+    Activity,
+    ActivityVerb,
+    Delivery,
+    Webhook,
+    WebhookEvent,
+    WebhookOffReason,
+)
 from memory.wakeups import wake_deliveries
-from memory.webhooks import MAX_AGE
+from memory.webhooks import MAX_AGE, switch_off
 from projects.core.database import PreparedQuery
 from projects.core.errors import InvalidInputError
+from projects.models import MemberRole, Membership
+from projects.signals import member_removed, role_changed
 
 EVENT_OF_VERB = {
     ActivityVerb.SUMMARISED: WebhookEvent.ENTRY_WRITTEN,
@@ -203,3 +213,29 @@ def emit_import(upload: Import, **kwargs: object) -> None:
         WebhookEvent.IMPORT_DONE,
         lambda: [{"import": str(upload.pk), "state": upload.state, **counts}],
     )
+
+
+@receiver([member_removed, role_changed])
+def switch_off_of_former_owner(member: Membership, signal: Signal, **kwargs: object) -> None:
+    """Switch off the webhooks that a former owner created, because only they may know the receiver.
+    Another owner can switch them on.
+    """
+    if signal is member_removed or member.role != MemberRole.OWNER:
+        _switch_off_of(member.user, project=member.project_id)
+
+
+@receiver(post_save, sender=settings.AUTH_USER_MODEL)
+def switch_off_of_inactive_user(instance: Any, update_fields: Any, **kwargs: object) -> None:
+    # Skip the frequent saves of `last_login` at sign-in.
+    if not instance.is_active and (update_fields is None or "is_active" in update_fields):
+        _switch_off_of(instance)
+
+
+@receiver(pre_delete, sender=settings.AUTH_USER_MODEL)
+def switch_off_of_deleted_user(instance: Any, **kwargs: object) -> None:
+    _switch_off_of(instance)
+
+
+def _switch_off_of(user: Any, **conditions: object) -> None:
+    for webhook in Webhook.objects.filter(created_by=user, off_because="", **conditions):
+        switch_off(webhook, WebhookOffReason.OWNER)

@@ -15,6 +15,7 @@ from chat.models import Import, Message, Session
 from chat.streaming.poller import StreamGrant, withdrawn_grants
 from memory.api.mcp import server as mcp
 from memory.api.mcp.tools import TOOLS
+from memory.models import Webhook
 from projects import invitations
 from projects.models import Invitation, Membership, Token
 from tests.access.access_loss import EXITS, Exits
@@ -198,6 +199,21 @@ def test_an_import_that_runs_stops(leave, exits, uploaded, monkeypatch):
     assert len(written) == 1
     assert Message.objects.count() == 2
     assert not Import.objects.exclude(state="failed").exists()
+
+
+@by_each_exit
+def test_no_event_is_sent_to_the_webhooks_of_the_leaver(leave, exits, owner, leaver, project):
+    left, stays = (
+        Webhook.objects.create(project=project, url=url, events=["import.done"], created_by=user)
+        for url, user in (("https://a.example", leaver), ("https://b.example", owner))
+    )
+    waiting = left.deliveries.create(project=project, event="import.done")
+    leave(exits)
+    waiting.refresh_from_db()
+    assert list(Webhook.objects.subscribed_to(project.pk, "import.done")) == [stays]
+    assert waiting.state == "given_up"
+    left.refresh_from_db()
+    assert left.off_because == "owner"
 
 
 @by_each_exit

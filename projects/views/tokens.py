@@ -2,6 +2,7 @@
 
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -10,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from projects.accounts.tokens import issue_token
 from projects.forms import TokenForm
-from projects.models import Token
+from projects.models import Membership, Token
 
 
 @never_cache
@@ -39,5 +40,7 @@ def _page(
     request: HttpRequest, form: TokenForm, status: int = 200, **extra: object
 ) -> HttpResponse:
     tokens = Token.objects.filter(user=request.user.pk).select_related("project", "user")
+    member = Membership.objects.filter(project=OuterRef("project"), user=OuterRef("user"))
+    tokens = tokens.annotate(is_of_member=Exists(member))
     context = {"tokens": tokens.order_by("-created", "-public_id"), "form": form}
     return render(request, "projects/tokens.html", context | extra, status=status)

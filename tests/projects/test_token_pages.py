@@ -7,7 +7,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from projects.models import Token
+from projects.models import Membership, Token
+from projects.services import remove_member
 from tests.html import compact
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +111,18 @@ def test_a_project_of_others_is_no_choice(client, stranger, project):
     client.post("/accounts/confirm/", {"password": "pass-word-1"})
     assert "Billing" not in client.get(URL).content.decode()
     assert client.post(URL, FORM | {"project": "billing"}).status_code == 400
+
+
+def test_who_left_a_project_does_not_read_its_name(olive, owner, editor, project):
+    Membership.objects.filter(user=editor).update(role="owner")
+    Token.issue(owner, name="Editor", project=project)
+    assert "Billing · " in compact(olive.get(URL).content.decode())
+    remove_member(Membership.objects.get(user=owner))
+    project.name = "Layoffs"
+    project.save()
+    page = olive.get(URL).content.decode()
+    assert "Layoffs" not in page
+    assert "a project that you have left · " in compact(page)
 
 
 def test_a_revoked_token_opens_nothing(olive, owner):

@@ -155,21 +155,22 @@ class AttachmentAdmin(PrivateTextAdmin, ReadOnlyAdmin):
 
 @admin.register(Import)
 class ImportAdmin(ReadOnlyAdmin):
+    """Imports without the names of files and the errors, which may be text of private chats."""
+
     list_display = (
-        "name",
+        "created_at",
         "project",
         "user",
         "format",
         "state",
         "imported",
         "refused",
-        "created_at",
     )
     list_filter = ("state", "format")
     list_select_related = ("project", "user")
     date_hierarchy = "created_at"
-    search_fields = ("name", "project__slug", "user__username")
-    exclude = ("file",)
+    search_fields = ("project__slug", "user__username")
+    exclude = ("name", "file", "errors")
 
 
 @admin.register(FileRemoval)

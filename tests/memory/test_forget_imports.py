@@ -309,6 +309,15 @@ class TestAdmin:
         assert poisoned.name not in page_of(admin_client.get("/admin/"))
         assert LogEntry.objects.get().object_id == str(poisoned.pk)
 
+    def test_the_texts_of_a_file_are_not_shown(self, bring, admin_client, owner):
+        poisoned = bring(owner, a=[LIE])
+        Import.objects.update(name="canary-4711.jsonl", errors=["canary-4711"])
+        for path in (self.URL, f"{self.URL}{poisoned.pk}/change/"):
+            answer = admin_client.get(path)
+            assert answer.status_code == 200
+            assert "canary-4711" not in page_of(answer)
+        assert "0 imports" in page_of(admin_client.get(self.URL, {"q": "canary-4711"}))
+
     def test_a_user_with_view_permission_changes_nothing(
         self, bring, client, owner, django_user_model
     ):

@@ -158,8 +158,7 @@ def record_failure(lease: Lease, reason: str, retry_after: float | None = None) 
     """Release the lease and record the failure in the activity log, unless another worker has
     claimed the row or the row was deleted.
     """
-    rows: LeasedQuerySet = LeasedQuerySet(lease.model).filter(project=lease.project, pk=lease.pk)
-    if rows.filter(lease_holder=lease.holder).exists():
+    if lease.held_row.exists():
         lease.fail(reason, retry_after)
         session = lease.pk if lease.model is Cursor else None
         record_activity(

@@ -62,6 +62,11 @@ class BaseAdmin(admin.ModelAdmin):
                 keys |= {field.name, field.attname, f"{field.name}__{target}", f"{field.name}__pk"}
         return keys
 
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        # One by one: in one transaction, rows of different users would be locked in no order.
+        for row in queryset:
+            self.delete_model(request, row)
+
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
@@ -148,10 +153,6 @@ class ProjectAdmin(BaseAdmin):
     def delete_model(self, request: HttpRequest, obj: Project) -> None:
         delete_project(obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Project]) -> None:
-        for project in queryset:
-            delete_project(project)
-
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         super().save_formset(request, form, formset, change)
         if formset.model is Membership:
@@ -203,8 +204,7 @@ class MembershipAdmin(BaseAdmin):
 
     @transaction.atomic
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        for member in queryset:
-            self.delete_model(request, member)
+        super().delete_queryset(request, queryset)
 
 
 def replace_primary_address(user: Any, previous: str) -> None:
@@ -231,11 +231,6 @@ class AccountAdmin(BaseAdmin, UserAdmin):
         if change and "email" in form.changed_data:
             replace_primary_address(obj, form.initial["email"])
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        # One by one: in one transaction, the rows of different users are locked in no order.
-        for user in queryset:
-            user.delete()
-
     def get_deleted_objects(self, objs, request):
         # Many dependent rows are read-only in the admin, which would otherwise prevent deletion.
         return [str(user) for user in objs], {"users": len(objs)}, set(), []
@@ -248,16 +243,10 @@ class AddressAdmin(BaseAdmin, EmailAddressAdmin):
     def delete_model(self, request: HttpRequest, obj: EmailAddress) -> None:
         obj.remove()
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[EmailAddress]) -> None:
-        for address in queryset.select_related("user"):
-            address.remove()
-
 
 @admin.register(Token)
 class TokenAdmin(BaseAdmin):
-    """Change the name, scopes and expiry of tokens, and revoke tokens. Users create them on the
-    page of API tokens.
-    """
+    """Change and revoke tokens. Users create them on the page of API tokens."""
 
     list_display = ("__str__", "user", "project", "scopes", "created", "expiry", "last_used_at")
     list_filter = (("expiry", admin.EmptyFieldListFilter), "created", "last_used_at")
@@ -386,9 +375,6 @@ class UserSessionAdmin(BaseAdmin):
 
     def delete_model(self, request: HttpRequest, obj: UserSession) -> None:
         end_sessions(request, [obj])
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[UserSession]) -> None:
-        end_sessions(request, list(queryset))
 
 
 @admin.register(ServerModels)

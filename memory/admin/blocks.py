@@ -61,10 +61,6 @@ class BlockAdmin(ServiceFormAdmin):
     def delete_model(self, request: HttpRequest, obj: Block) -> None:
         blocks.remove(obj, request.user)
 
-    def delete_queryset(self, request: HttpRequest, queryset) -> None:
-        for block in queryset:
-            blocks.remove(block, request.user)
-
 
 def is_other_users(request: HttpRequest, block: Block | None) -> bool:
     return block is not None and block.user_id not in (None, request.user.pk)

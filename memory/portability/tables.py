@@ -110,8 +110,7 @@ class ExportScope:
         """Return the entries that pages would show to the viewer.
 
         Proposed entries of private sessions may quote them, so only the session's creator gets
-        them. Entries of files are exported with the files, and entries of deleted sessions are not
-        exported.
+        them. Entries of files are exported with the files, those of deleted sessions are not.
         """
         versions = self.file_revisions().order_by().values("pk")
         rows = Entry.objects.filter(
@@ -152,7 +151,7 @@ class ExportScope:
         if self.viewer is None:
             return rows
         if self.only_own:
-            return rows.filter(Q(session=None) | self.readable("session__"), added_by=self.viewer)
+            rows = rows.filter(added_by=self.viewer)
         return rows.filter(Q(session=None) | self.readable("session__"))
 
     def file_revisions(self) -> QuerySet[FileRevision]:
@@ -197,7 +196,6 @@ class ExportTable:
     rows: Callable[[ExportScope], QuerySet]
     left_out: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
-    # Exports of earlier versions do not contain the table.
     added_later: bool = False
 
     @property

@@ -94,7 +94,8 @@ def _find_in_line(line: str) -> Iterator[Entity]:
                 end = match.end()
         rest = "".join([*pieces, rest[end:]])
     for name in find_names(rest):
-        yield Entity(EntityKind.NAME, name_form(name), name)
+        folded = " ".join(required_words(name)).casefold()
+        yield Entity(EntityKind.NAME, folded, name)
 
 
 class TextIndex:
@@ -177,10 +178,6 @@ def find_names(line: str) -> Iterator[str]:
             yield run[0].text
         elif not is_headline and (name := _name(words, place, run, is_german)):
             yield " ".join(word.text for word in name)
-
-
-def name_form(name: str) -> str:
-    return " ".join(map(str.casefold, required_words(name)))
 
 
 def required_words(name: str) -> list[str]:

@@ -15,12 +15,14 @@ from uuid import uuid4
 import structlog
 from asgiref.sync import SyncToAsync
 from django.conf import settings
+from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.locale import LocaleMiddleware
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.functional import SimpleLazyObject
+from django_structlog import signals
 from django_structlog.middlewares import RequestMiddleware
 from prometheus_client import Counter, Histogram
 
@@ -32,6 +34,7 @@ from config.http.error_pages import (
 )
 from projects.core.errors import LimitError
 from projects.core.http.public_url import absolute_url
+from projects.core.outages import as_outage
 
 SECURITY_HEADERS = {
     # No page needs these features. Disabling them makes them unavailable to injected code too.
@@ -209,6 +212,15 @@ class RequestLogMiddleware(RequestMiddleware):
         # An unevaluated SimpleLazyObject would run a query.
         if user is not None and type(user) is not SimpleLazyObject and user.pk is not None:
             structlog.contextvars.bind_contextvars(user_id=user.pk)
+
+
+@receiver(signals.bind_extra_request_failed_metadata)
+def log_status_of_outage(
+    exception: Exception, log_kwargs: dict[str, Any], **kwargs: object
+) -> None:
+    """Log the status of the response to an outage. The library logs 500 for all exceptions."""
+    if outage := as_outage(exception):
+        log_kwargs["code"] = outage.status
 
 
 class PageRateLimitMiddleware(MiddlewareMixin):

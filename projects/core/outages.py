@@ -1,9 +1,11 @@
-"""Recognise errors of the database and of the bucket while they are not available.
+"""Recognise errors of the database and of the bucket while they are not available, and of a full
+disk.
 
 Entry points respond 503 in place of 500: `config.http.error_pages` for pages and REST,
 `memory.api.mcp.server` for MCP.
 """
 
+import errno
 from typing import ClassVar
 
 import psycopg
@@ -34,6 +36,15 @@ class BucketUnavailableError(UnavailableError):
     retry_after_s = 30
 
 
+class DiskFullError(UnavailableError):
+    """The disk of the database, of the data folder or of /tmp is full. The log has the path."""
+
+    default_message: ClassVar[StrOrPromise] = _(
+        "The disk of the server is full. An administrator has to free space."
+    )
+    retry_after_s = 30
+
+
 def as_outage(error: BaseException | None) -> UnavailableError | None:
     """Return the error for users if `error` is an outage of a service; None for other errors,
     which are errors of Strata.
@@ -42,6 +53,10 @@ def as_outage(error: BaseException | None) -> UnavailableError | None:
         return None
     if _is_connection_lost(error):
         return DatabaseUnavailableError()
+    if isinstance(error.__cause__, psycopg.errors.DiskFull) or (
+        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    ):
+        return DiskFullError()
     modules = {kind.__module__ for kind in type(error).__mro__}
     if settings.S3_BUCKET and not modules.isdisjoint(BUCKET_MODULES):
         return BucketUnavailableError()

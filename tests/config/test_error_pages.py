@@ -1,11 +1,15 @@
 """Error responses for programs and people outside of any view."""
 
+import errno
 import io
 import logging
+import os
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 from django.test import Client
 from django.views.debug import get_default_exception_reporter_filter
 
@@ -150,6 +154,25 @@ def test_server_errors_are_json_for_programs_and_are_logged(
     assert "request_failed" in output
     assert "in fail" in output and "\nRuntimeError\n" in output
     assert "canary" not in output
+
+
+def disk_full(*_: object, **__: object) -> None:
+    raise OperationalError from psycopg.errors.DiskFull("could not extend file")
+
+
+def no_space_left(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("fail", [disk_full, no_space_left])
+def test_a_full_disk_is_503_in_the_response_and_in_the_log(api, owner, monkeypatch, log, fail):
+    monkeypatch.setattr("projects.permissions.Project.objects.visible_to", fail)
+    client = api(owner)
+    client.raise_request_exception = False
+    answer = client.get("/api/v1/projects/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "30")
+    assert "The disk of the server is full." in answer.json()["detail"]
+    assert "request_failed code=503" in log.getvalue()
 
 
 def test_a_page_of_an_error_shows_no_secret(settings):

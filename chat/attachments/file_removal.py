@@ -66,7 +66,19 @@ def write_file(row: Any, name: str, content: File) -> None:
     FileRemoval.objects.create(
         project_id=row.project_id, path=path, next_try_at=Now() + SAVE_WITHIN
     )
-    row.file.save(name, content, save=False)
+    save_file(row, name, content)
+
+
+def save_file(row: Any, name: str, content: File) -> None:
+    """Write `content` as the file of `row`. After an error, no part of it is left: a file that does
+    not fit would otherwise keep the disk full.
+    """
+    path = row.file.field.generate_filename(row, name)
+    try:
+        row.file.save(name, content, save=False)
+    except BaseException:
+        default_storage.delete(path)
+        raise
 
 
 def keep_file(row: Any, path: str = "") -> None:

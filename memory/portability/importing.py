@@ -16,7 +16,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import CharField, Exists, F, Model, OuterRef
 from django.db.models.functions import Cast
 
-from chat.attachments import images
+from chat.attachments import file_removal, images
 from chat.importers.base import FileResult, ImportRejectedError, source_digest
 from chat.importers.zip_files import open_member
 from chat.models import Attachment, Message, SavedPrompt, Session
@@ -189,7 +189,7 @@ def import_images(
         image.media_type, image.sha256 = encoded.media_type, encoded.sha256
         image.width, image.height, image.size = encoded.width, encoded.height, len(encoded.data)
         written.append(image)
-        image.file.save(image.name, ContentFile(encoded.data), save=False)
+        file_removal.save_file(image, image.name, ContentFile(encoded.data))
         image.save(force_insert=True)
 
 
@@ -224,7 +224,7 @@ def import_files(
             raise ImportRejectedError(f"The files are larger than {most} MB together.")
         revision.size, revision.sha256 = len(data), hashlib.sha256(data).hexdigest()
         written.append(revision)
-        revision.file.save("file", ContentFile(data), save=False)
+        file_removal.save_file(revision, "file", ContentFile(data))
         revision.save(force_insert=True)
         context.project.has_files = True
     context.project.save(update_fields=["has_files"])

@@ -1,11 +1,14 @@
 """A file whose row is gone goes too: what keeps it may be away for a while, and is asked again."""
 
+import errno
 import io
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
@@ -123,6 +126,20 @@ def test_the_file_of_an_upload_whose_process_is_killed_is_removed_after_a_day(
     assert counts["strata_pending_items", "{'kind': 'files'}"] == 0
     FileRemoval.objects.update(next_try_at=F("next_try_at") - file_removal.SAVE_WITHIN)
     tasks.sweep_removals()
+    assert not default_storage.exists(saved[0])
+
+
+@pytest.mark.parametrize("kind", ["image", "file", "import"])
+def test_no_part_of_an_upload_is_left_on_a_full_disk(uploads, kind, monkeypatch):
+    def write(row, name, content, **options) -> None:
+        path = row.field.generate_filename(row.instance, name)
+        saved.append(default_storage.save(path, ContentFile(b"The beginning")))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    saved: list[str] = []
+    monkeypatch.setattr(FieldFile, "save", write)
+    with pytest.raises(OSError, match="No space left"):
+        uploads[kind]()
     assert not default_storage.exists(saved[0])
 
 

@@ -1,7 +1,9 @@
 """A project as a file, and the same project again from it."""
 
+import errno
 import io
 import json
+import os
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,9 +12,10 @@ from uuid import uuid4
 import pytest
 from django.apps import apps
 from django.contrib.auth import get_user_model
-from django.core.files.storage import Storage
+from django.core.files.storage import Storage, default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models.fields.files import FieldFile
 from django.test import AsyncClient
 from django.utils import timezone
 
@@ -356,6 +359,19 @@ def test_an_image_comes_back(lived, owner, editor, image):
     attachment = found_message.attachments.get()
     assert (attachment.name, attachment.width) == ("map.png", image.width)
     assert attachment.file.read()
+
+
+def test_no_part_of_an_image_is_left_on_a_full_disk(lived, owner, image, monkeypatch):
+    def write(row, name, content, **options) -> None:
+        saved.append(default_storage.save(row.field.generate_filename(row.instance, name), content))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    saved: list[str] = []
+    archive, copy = written(ExportScope(lived)), create_project(owner, name="Anew")
+    monkeypatch.setattr(FieldFile, "save", write)
+    with pytest.raises(OSError, match="No space left"):
+        import_file(copy, owner, "project.zip", archive)
+    assert not default_storage.exists(saved[0])
 
 
 def test_stored_files_are_copied_without_a_connection(lived, image, monkeypatch):

@@ -267,9 +267,21 @@ def _wait_until_ready(folder: Path) -> None:
             return
         if time.monotonic() > deadline or process is None:
             log = folder / "server.log"
-            reason = " ".join(log.read_text(errors="replace").splitlines()[-3:])
-            raise EmbeddedPostgresError(f"PostgreSQL did not start: {reason} (see {log})")
+            raise EmbeddedPostgresError(
+                f"PostgreSQL did not start: {_failure_reason(log)} (see {log})"
+            )
         time.sleep(0.02)
+
+
+def _failure_reason(log: Path) -> str:
+    """Return the last errors of the last start in `log`, or its last lines if there are none."""
+    lines = log.read_text(errors="replace").splitlines()
+    starts = [number for number, line in enumerate(lines) if "LOG:  starting PostgreSQL" in line]
+    lines = lines[starts[-1] if starts else 0 :]
+    # Clients that connected too early got a fatal error, too.
+    noise = ("LOG:  ", "FATAL:  the database system is")
+    errors = [line for line in lines if not any(part in line for part in noise)]
+    return " ".join((errors or lines)[-3:])
 
 
 def _stop(folder: Path) -> None:

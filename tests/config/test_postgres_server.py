@@ -74,6 +74,26 @@ def server_of(data_dir: Path) -> int:
     return int((data_dir / "postgres" / "postmaster.pid").read_text().split()[0])
 
 
+def test_a_failed_start_is_reported_with_its_error(data_dir, monkeypatch):
+    log = """
+        LOG:  starting PostgreSQL 18.4
+        FATAL:  the database system is not yet accepting connections
+        FATAL:  could not write to file "pg_wal/xlogtemp.21198": No space left on device
+        LOG:  startup process (PID 21198) exited with exit code 1
+        LOG:  terminating any other active server processes
+        LOG:  shutting down due to startup process failure
+        LOG:  database system is shut down
+    """
+    monkeypatch.setattr(
+        embedded, "_launch", lambda folder, _: (folder / "server.log").write_text(log.strip())
+    )
+    with (
+        pytest.raises(embedded.EmbeddedPostgresError, match="No space left on device [(]see"),
+        embedded.attached(data_dir),
+    ):
+        pass
+
+
 def test_the_last_of_two_users_stops_the_server(data_dir):
     with embedded.attached(data_dir):
         other = User(data_dir)

@@ -124,11 +124,20 @@ class Child:
         os.nice(self.nice)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if self.log:
-            output = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            os.fchmod(output, 0o600)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
+            self._write_to_log(self.log)
         os.environ.update(self.environment)
+
+    def _write_to_log(self, log: Path) -> None:
+        try:
+            output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.fchmod(output, 0o600)
+        except OSError as error:
+            # Somebody may have deleted the folder. The process must run in any case.
+            reason = f"{log}: {error.strerror}; {self.name} logs here."
+            print(reason, file=sys.stderr, flush=True)
+            return
+        os.dup2(output, 1)
+        os.dup2(output, 2)
 
     def is_alive(self) -> bool:
         if self.pid is not None and self.exit_code is None:

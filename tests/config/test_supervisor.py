@@ -223,6 +223,16 @@ def test_a_full_disk_does_not_stop_the_supervisor(tmp_path, monkeypatch):
     assert log.read_bytes() == b"twelve bytes"
 
 
+def test_a_child_whose_log_cannot_be_written_runs(tmp_path, capfd):
+    log = tmp_path / "deleted" / "web.log"
+    child = supervisor.Child("web", lambda: print("It runs."), log=log)
+    child.start()
+    child.wait()
+    output = capfd.readouterr()
+    assert (child.exit_code, output.out) == (0, "It runs.\n")
+    assert output.err == f"{log}: No such file or directory; web logs here.\n"
+
+
 def test_the_cause_is_known_without_a_log(tmp_path):
     child = supervisor.Child("web", print, log=tmp_path / "web.log")
     child.exit_code = 3

@@ -30,6 +30,8 @@ CONNECT_TIMEOUT_S = 30.0
 # The key of an advisory lock, "STRATA" in ASCII and a number.
 PREPARATION_LOCK = 0x5354524154410002
 LOCK_RETRY_S = 0.2
+# About 120 bits if the characters are random.
+MIN_RANDOM_CHARS = 20
 # A setting that pgvector has since version 0.8. Searches of large projects use it.
 VECTOR_SETTING = "hnsw.iterative_scan"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
@@ -53,6 +55,12 @@ def prepare(print_line: Print, with_demo: bool = False) -> None:
         # Other variables, such as those of the files in deploy/, may also begin with STRATA_.
         if name.startswith("STRATA_") and (similar := get_close_matches(name, declared, 1, 0.9)):
             print_line(f"{name} is not a setting and has no effect. Did you mean {similar[0]}?")
+    for name, secret in (
+        ("STRATA_SECRET_KEY", settings.SECRET_KEY),
+        ("STRATA_METRICS_TOKEN", settings.METRICS_TOKEN),
+    ):
+        if len(secret) < MIN_RANDOM_CHARS:
+            print_line(f"{name} is short enough to be guessed. Set it to a long random text.")
     if settings.DATABASE_URL:
         wait_for_database()
     with preparation_lock(print_line):

@@ -2,9 +2,10 @@
 
 import hashlib
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any
 
 import django
+from pydantic import Field
 
 from config.settings.env import (
     BASE_DIR,
@@ -22,10 +23,11 @@ from config.settings.security import DATA_DIR, DEBUG
 class FileVariables(Variables):
     title = "Files"
 
-    s3_bucket: str = var(
+    # The characters that boto3 accepts in a name, and the address of an access point.
+    s3_bucket: Annotated[str, Field(pattern=r"^([A-Za-z0-9._-]{1,255}|arn:[^\s]+)$")] = var(
         "STRATA_S3_BUCKET",
         "",
-        "the name of a bucket",
+        "the name of a bucket, without s3:// and folders",
         "An S3 bucket for files, images and imports. Its credentials are "
         "`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Requires the extra `s3`.",
         example="strata",

@@ -35,7 +35,8 @@ class ServerVariables(Variables):
         "STRATA_DATA_DIR",
         DEFAULT_DATA_DIR,
         "the path of a folder",
-        "Database, attachments, and secrets made on the first start.",
+        "Database, attachments, and secrets made on the first start. A relative path begins in the "
+        "folder in which a command is started.",
         example="/srv/strata",
         shown_default="`var/` in a checkout; the user's data folder for the installed package",
         in_readme=True,

@@ -99,6 +99,15 @@ def test_https_without_a_proxy_is_warned_of(settings, monkeypatch, capsys, proxi
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("name", ["SECRET_KEY", "METRICS_TOKEN"])
+@pytest.mark.parametrize(("chars", "warned"), [(19, True), (20, False)])
+def test_a_secret_that_can_be_guessed_is_warned_of(settings, capsys, name, chars, warned):
+    setattr(settings, name, "a" * chars)
+    call_command("prepare")
+    assert (f"STRATA_{name} is short" in capsys.readouterr().out) == warned
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("name", "warned"),
     [

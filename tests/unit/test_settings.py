@@ -8,6 +8,7 @@ from config.settings import env, reference
 from config.settings.api import LimitVariables
 from config.settings.database import DatabaseVariables
 from config.settings.env import load
+from config.settings.files import FileVariables
 from config.settings.models import ModelVariables, RecallVariables
 from config.settings.observability import LogVariables
 from config.settings.security import ServerVariables
@@ -43,6 +44,7 @@ def secret_file(tmp_path):
         (ModelVariables, "OPENAI_BASE_URL", "llm.example.org/v1", "an http:// or https:// address"),
         (RecallVariables, "STRATA_EMBEDDER", "extractive", "`static` or an embedding model's name"),
         (RecallVariables, "STRATA_SEARCH_LANGUAGE", "a b", "a text search configuration"),
+        (FileVariables, "STRATA_S3_BUCKET", "s3://canary", "the name of a bucket"),
         (LimitVariables, "STRATA_RATE_READS", "5/fortnight", "a rate such as 60/minute"),
         (LogVariables, "STRATA_LOG_LEVEL", "loud", "one of DEBUG"),
     ],

@@ -1,8 +1,10 @@
 """Uploaded files: by the API, by the page, and what the task makes of them."""
 
+import errno
 import io
 import json
 import logging
+import os
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -50,7 +52,7 @@ def connections_in_use() -> int:
     return stats["pool_size"] - stats["pool_available"]
 
 
-def raiser(error: type[Exception]):
+def raiser(error: type[Exception] | Exception):
     def fail(*args, **kwargs):
         raise error
 
@@ -355,6 +357,14 @@ class TestLocks:
         import_job.refresh_from_db()
         assert (import_job.state, import_job.imported, import_job.errors) == ("done", 1200, [])
         assert Message.objects.count() == 1200
+
+    def test_the_sweep_continues_what_a_full_disk_interrupted(self, waiting, sent, monkeypatch):
+        error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        monkeypatch.setattr(ImportWriter, "write", raiser(error))
+        jobs.run_import(waiting.pk)
+        sent.clear()
+        tasks.sweep_imports()
+        assert sent == [str(waiting.pk)]
 
     def test_the_sweep_finds_what_waits_too_long(self, waiting, sent):
         sent.clear()

@@ -196,6 +196,7 @@ class ExportTable:
     rows: Callable[[ExportScope], QuerySet]
     left_out: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
+    # Exports of earlier versions do not contain the table.
     added_later: bool = False
 
     @property

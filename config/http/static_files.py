@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import BaseFinder
@@ -95,6 +96,6 @@ class BundleFinder(BaseFinder):
 def other_release(request: HttpRequest, path: str) -> HttpResponseBase:
     """Redirect a URL of another release, or one without a release, to the current file."""
     url = static(_RELEASE.sub("", path))
-    if url == request.path:
+    if unquote(url) == request.path:
         raise Http404
     return redirect(url)

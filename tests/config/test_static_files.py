@@ -71,7 +71,8 @@ def test_addresses_of_other_releases_lead_to_this_one(client):
     assert re.fullmatch(r"/static/[0-9a-f]{12}/", settings.STATIC_URL)
     for path in ("/static/0123456789ab/js/strata.js", "/static/js/strata.js"):
         assert client.get(path)["Location"] == static("js/strata.js")
-    assert client.get(static("js/missing.js")).status_code == 404
+    for missing in ("js/missing.js", "missing file.js"):
+        assert client.get(static(missing)).status_code == 404
 
 
 def compressed(response: HttpResponseBase, **headers: str) -> bool:

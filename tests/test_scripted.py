@@ -1,6 +1,7 @@
 """The scripted model looks like a real one to the clients that Strata and its users have."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -261,7 +262,13 @@ def test_other_addresses_are_not_found(client):
 def test_it_serves_by_hand():
     command = [sys.executable, "-m", "tests.scripted", "--port", "0"]
     root = Path(__file__).resolve().parent.parent
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as served:
+    # As in a shell: the variable is set only by the tests.
+    environment = {
+        name: os.environ[name] for name in os.environ.keys() - {"DJANGO_SETTINGS_MODULE"}
+    }
+    with subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, text=True, env=environment
+    ) as served:
         try:
             base_url = served.stdout.readline().strip()
             with openai.OpenAI(base_url=base_url, api_key="none") as client:

@@ -238,4 +238,4 @@ def switch_off_of_deleted_user(instance: Any, **kwargs: object) -> None:
 
 def _switch_off_of(user: Any, **conditions: object) -> None:
     for webhook in Webhook.objects.filter(created_by=user, off_because="", **conditions):
-        switch_off(webhook, WebhookOffReason.OWNER)
+        switch_off(webhook, WebhookOffReason.CREATOR)

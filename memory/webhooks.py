@@ -25,6 +25,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -109,14 +110,14 @@ def change_secret(webhook: Webhook) -> None:
     _save(webhook, previous_salt=webhook.salt, previous_until=until, salt=new_salt())
 
 
-def switch_on(webhook: Webhook) -> None:
-    """Switch the webhook on and reset its failures.
+def switch_on(webhook: Webhook, by: Any) -> None:
+    """Switch the webhook on and reset its failures. The owner `by` takes it over.
 
     Events that occurred while it was off are not sent.
     """
     if not webhook.is_on:
         reset = {"failing_since": None, "failures": 0, "next_try_at": None, "last_error": ""}
-        _save(webhook, off_because="", off_since=None, **reset)
+        _save(webhook, off_because="", off_since=None, created_by=by, **reset)
 
 
 @transaction.atomic

@@ -50,6 +50,10 @@ JINJA_MESSAGES = (
     gettext_noop("Unexpected %s."),
     gettext_noop("Unexpected char %s at %s."),
     gettext_noop(
+        "Unexpected end of template. Jinja was looking for the following tags: %s. "
+        "The innermost block that needs to be closed is %s."
+    ),
+    gettext_noop(
         "Unexpected end of template. Jinja was looking for the following tags: %s or %s. "
         "The innermost block that needs to be closed is %s."
     ),

@@ -141,7 +141,7 @@ class MessageSerializer(serializers.ModelSerializer):
     content = serializers.SerializerMethodField()
     tool_calls = serializers.SerializerMethodField(help_text="The tool calls of a reply.")
     lookups = serializers.SerializerMethodField(
-        help_text="What the model looked up with Strata's built-in tools."
+        help_text="What the model looked up with Strata's own tools."
     )
     attachments = serializers.SerializerMethodField()
     reactions = serializers.SerializerMethodField()

@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import cache
@@ -77,7 +77,8 @@ def save_file(row: Any, name: str, content: File) -> None:
     try:
         row.file.save(name, content, save=False)
     except BaseException:
-        default_storage.delete(path)
+        with suppress(Exception):
+            default_storage.delete(path)
         raise
 
 

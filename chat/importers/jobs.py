@@ -33,7 +33,7 @@ from chat.models import Import, ImportedStretch, ImportState, Message
 from chat.signals import import_finished
 from projects.core.database import collect_statistics
 from projects.core.errors import LimitError
-from projects.core.outages import as_outage
+from projects.core.outages import DiskFullError, as_outage
 from projects.core.text import storable
 from projects.models import Membership, Project
 
@@ -173,7 +173,12 @@ def run_import(import_id: UUID) -> bool:
         except SoftTimeLimitExceeded:
             _finish(upload, ImportState.FAILED, errors=[_("It took too long to read.")])
         except Exception as error:
-            if as_outage(error):
+            outage = as_outage(error)
+            if isinstance(outage, DiskFullError):
+                # The import itself may have filled the disk, and would do so again.
+                _finish(upload, ImportState.FAILED, errors=[str(DiskFullError.default_message)])
+                return True
+            if outage:
                 # It stays unfinished, so that the sweep continues it.
                 log.warning("import_interrupted import=%s cause=%r", import_id, error)
                 return True

@@ -68,11 +68,11 @@ class WebhookSerializer(serializers.ModelSerializer):
         return super().to_representation(instance) | {"events": sorted(instance.events)}
 
     def update(self, instance: Webhook, validated_data: dict[str, Any]) -> Webhook:
-        is_on = validated_data.pop("is_on", instance.is_on)
+        is_on, by = validated_data.pop("is_on", instance.is_on), validated_data.pop("by")
         if validated_data:
             webhooks.change(instance, **validated_data)
         if is_on:
-            webhooks.switch_on(instance)
+            webhooks.switch_on(instance, by)
         else:
             webhooks.switch_off(instance, WebhookOffReason.OWNER)
         return instance
@@ -188,7 +188,7 @@ class WebhookDetailView(ETagMixin, WebhookBaseView, generics.RetrieveUpdateDestr
     @transaction.atomic
     def perform_update(self, serializer) -> None:
         self.check_version(serializer.instance)
-        serializer.save()
+        serializer.save(by=self.request.user)
 
     @transaction.atomic
     def perform_destroy(self, instance: Webhook) -> None:

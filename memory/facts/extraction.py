@@ -88,7 +88,8 @@ def _ground(
     message = messages[place]
     subject = _subject(claim, message)
     around = messages[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1]
-    if claim.personal:
+    is_about_author = claim.personal and message.author_id and not message.recorded_by
+    if is_about_author:
         around = without_others(around, message, messages)
     material = [text for neighbour in around for text in (neighbour.speaker, neighbour.text)]
     if not subject or not is_grounded(subject, material) or not is_grounded(claim.object, material):
@@ -101,7 +102,7 @@ def _ground(
         object=claim.object,
         valid_from=_valid_from(claim.since, message.created_at, material, project),
         confidence=claim.confidence,
-        user_id=message.author_id if claim.personal and not message.recorded_by else None,
+        user_id=message.author_id if is_about_author else None,
     ).normalized()
     is_complete = statement.subject and statement.predicate and statement.object
     return ExtractedFact(statement, message) if is_complete else None

@@ -37,7 +37,11 @@ def without_others(
     replies to them, and replies that others recorded or may have edited. Otherwise, they could add
     personal facts about this author.
     """
-    others = {it.pk for it in messages if it.author_id not in (None, message.author_id)}
+    others = {
+        it.pk
+        for it in messages
+        if it.role == "user" and (it.author_id != message.author_id or it.recorded_by)
+    }
     return [
         it
         for it in around

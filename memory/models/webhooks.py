@@ -41,6 +41,7 @@ SUBSCRIBABLE_EVENTS = [
 
 class WebhookOffReason(models.TextChoices):
     OWNER = "owner", _("An owner turned it off.")
+    CREATOR = "creator", _("The owner who created it is no longer an owner of the project.")
     STAFF = "staff", _("An administrator turned it off.")
     FAILING = "failing", _("No delivery succeeded for three days.")
     GONE = "gone", _("The receiver reported that it no longer exists (410).")

@@ -145,7 +145,10 @@ def convert_row(
                 )
             setattr(instance, column.attname, pk)
         else:
-            setattr(instance, column.attname, parse_value(column, value, position))
+            parsed = parse_value(column, value, position)
+            if isinstance(parsed, int) and parsed > MAX_IMPORTED_INTEGER:
+                raise ImportRejectedError(f"{position}: the value of {column.name} is not valid.")
+            setattr(instance, column.attname, parsed)
     if adjust := ADJUSTMENTS.get(table.model):
         try:
             adjust(instance, row, context)
@@ -162,8 +165,6 @@ def parse_value(column: Field, value: Any, position: str) -> Any:
         if isinstance(parsed, datetime) and not MIN_YEAR <= parsed.year <= MAX_YEAR:
             raise ValueError(parsed.year)
         if isinstance(parsed, float) and not isfinite(parsed):
-            raise ValueError(parsed)
-        if isinstance(parsed, int) and parsed > MAX_IMPORTED_INTEGER:
             raise ValueError(parsed)
     except MALFORMED as error:
         raise ImportRejectedError(

@@ -102,7 +102,7 @@ def _delete(request: HttpRequest, member: Membership, webhook: Webhook) -> HttpR
 # If an action returns no response, the view redirects to the page of the webhook.
 ACTIONS: dict[str, Callable[[HttpRequest, Membership, Webhook], HttpResponse | None]] = {
     "change": _change,
-    "on": lambda request, member, webhook: webhooks.switch_on(webhook),
+    "on": lambda request, member, webhook: webhooks.switch_on(webhook, request.user),
     "off": lambda request, member, webhook: webhooks.switch_off(webhook, WebhookOffReason.OWNER),
     "test": _test,
     "secret": _change_secret,

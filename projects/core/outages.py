@@ -37,7 +37,7 @@ class BucketUnavailableError(UnavailableError):
 
 
 class DiskFullError(UnavailableError):
-    """The disk of the database, of the data folder or of /tmp is full. The log has the path."""
+    """The disk of the database, of the data folder or of /tmp is full."""
 
     default_message: ClassVar[StrOrPromise] = _(
         "The disk of the server is full. An administrator has to free space."

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import Http404
 from django.test import Client
@@ -13,6 +14,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from chat.importers import jobs
 from chat.models import Import, Message, Session
 from chat.streaming.poller import StreamGrant, withdrawn_grants
+from memory import webhooks
 from memory.api.mcp import server as mcp
 from memory.api.mcp.tools import TOOLS
 from memory.models import Webhook
@@ -213,7 +215,12 @@ def test_no_event_is_sent_to_the_webhooks_of_the_leaver(leave, exits, owner, lea
     assert list(Webhook.objects.subscribed_to(project.pk, "import.done")) == [stays]
     assert waiting.state == "given_up"
     left.refresh_from_db()
-    assert left.off_because == "owner"
+    assert left.off_because == "creator"
+    webhooks.switch_on(left, owner)
+    for user in get_user_model().objects.filter(pk=leaver.pk):
+        user.save()
+    left.refresh_from_db()
+    assert left.is_on
 
 
 @by_each_exit

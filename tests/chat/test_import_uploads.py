@@ -358,13 +358,15 @@ class TestLocks:
         assert (import_job.state, import_job.imported, import_job.errors) == ("done", 1200, [])
         assert Message.objects.count() == 1200
 
-    def test_the_sweep_continues_what_a_full_disk_interrupted(self, waiting, sent, monkeypatch):
+    def test_an_import_for_which_the_disk_has_no_room_fails(self, waiting, monkeypatch):
         error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         monkeypatch.setattr(ImportWriter, "write", raiser(error))
         jobs.run_import(waiting.pk)
-        sent.clear()
-        tasks.sweep_imports()
-        assert sent == [str(waiting.pk)]
+        waiting.refresh_from_db()
+        assert waiting.state == "failed"
+        assert waiting.errors == [
+            "The disk of the server is full. An administrator has to free space."
+        ]
 
     def test_the_sweep_finds_what_waits_too_long(self, waiting, sent):
         sent.clear()

@@ -317,15 +317,22 @@ def test_the_parts_of_a_long_talk_cite_their_own_lines(project, say, scripted, s
         (["owner", None, "editor"], []),
         (["editor", None, "editor"], ["tea"]),
         (["editor", "edited", "editor"], []),
+        (["unknown", "editor"], []),
+        (["recorded", "editor"], []),
     ],
 )
 def test_nobody_adds_personal_facts_about_the_next_speaker(
     project, scripted, owner, editor, speakers, known
 ):
-    users = {"owner": owner, "editor": editor}
+    users = {
+        "owner": {"author": owner},
+        "editor": {"author": editor},
+        "unknown": {"author_name": "Ben"},
+        "recorded": {"author": editor, "author_name": "Ben"},
+    }
     session = Session.objects.create(project=project, creator=owner)
     drafts = [
-        draft("They like tea.", author=users[name], created_at=MARCH)
+        draft("They like tea.", **users[name], created_at=MARCH)
         if name in users
         else draft("Do you prefer tea?", role="assistant", created_at=MARCH)
         for name in speakers[:-1]

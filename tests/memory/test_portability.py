@@ -87,6 +87,7 @@ def lived(project, owner, editor):
     """Some days of talk that was remembered, settled, edited, branched and deleted."""
     Project.objects.filter(pk=project.pk).update(
         bank_max_tokens=300,
+        memory_daily_tokens=2_000_000_000,
         custom_context={"team": "Platform"},
         close_after_hours=12,
         min_index_chars=15,
@@ -196,7 +197,7 @@ def test_an_imported_project_equals_its_original(lived, owner, editor):
     assert list(copy.entries.order_by("pk").values_list(*shape)) == rows
     moment = NOW + timedelta(hours=1)
     assert bank_as_of(copy, moment).text == bank_as_of(lived, moment).text != ""
-    assert copy.bank_max_tokens == 300
+    assert (copy.bank_max_tokens, copy.memory_daily_tokens) == (300, 2_000_000_000)
     assert (copy.custom_context, copy.close_after_hours) == ({"team": "Platform"}, 12)
     assert (copy.indexed_roles, copy.min_index_chars) == (["user", "assistant"], 15)
     assert (copy.name, copy.slug) == ("Anew", "anew")

@@ -122,7 +122,7 @@ def test_who_left_a_project_does_not_read_its_name(olive, owner, editor, project
     project.save()
     page = olive.get(URL).content.decode()
     assert "Layoffs" not in page
-    assert "a project that you have left · " in compact(page)
+    assert "a project of which you are no longer a member · " in compact(page)
 
 
 def test_a_revoked_token_opens_nothing(olive, owner):

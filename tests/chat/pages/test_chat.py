@@ -42,6 +42,8 @@ def test_a_reply_that_was_cut_off_can_be_continued(
     Message.objects.filter(pk=reply.pk).update(status=status, text="On Mon", error=error)
     assert ('data-action="continue"' in page(client, owner, url)) == offered
     assert 'data-action="continue"' not in page(client, viewer, url)
+    # Pages that end at a message are not at the end of the chat.
+    assert 'data-action="continue"' not in page(client, owner, f"{url}?through=2")
 
 
 def test_a_private_chat_is_not_there_for_others(client, editor, session, url):

@@ -305,7 +305,7 @@ def test_one_that_is_switched_on_again_starts_afresh(webhook, inside, say, work,
     pass_time(days=4)
     work()
     webhook.refresh_from_db()
-    webhooks.switch_on(webhook)
+    webhooks.switch_on(webhook, webhook.created_by)
     inside.reply = Reply()
     say()
     work()

@@ -274,14 +274,14 @@ def _wait_until_ready(folder: Path) -> None:
 
 
 def _failure_reason(log: Path) -> str:
-    """Return the last errors of the last start in `log`, or its last lines if there are none."""
+    """Return the last lines of the last start in `log`, up to its last error if it has one."""
     lines = log.read_text(errors="replace").splitlines()
     starts = [number for number, line in enumerate(lines) if "LOG:  starting PostgreSQL" in line]
-    lines = lines[starts[-1] if starts else 0 :]
     # Clients that connected too early got a fatal error, too.
-    noise = ("LOG:  ", "FATAL:  the database system is")
-    errors = [line for line in lines if not any(part in line for part in noise)]
-    return " ".join((errors or lines)[-3:])
+    noise = "FATAL:  the database system is"
+    lines = [line for line in lines[starts[-1] if starts else 0 :] if noise not in line]
+    errors = [number for number, line in enumerate(lines, 1) if "LOG:  " not in line]
+    return " ".join(lines[: errors[-1] if errors else None][-3:])
 
 
 def _stop(folder: Path) -> None:

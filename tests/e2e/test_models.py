@@ -92,6 +92,7 @@ def test_from_a_pasted_key_to_answers_of_two_models(newcomer, open_page, lab, sa
     expect(page.locator("#chat-model-link")).to_have_text("lab:large")
     say(page, "And now?")
     expect(page.locator(".turn")).to_have_count(4)
+    expect(last_reply(page)).to_contain_text("From the lab.")
     expect(last_reply(page).locator(".model")).to_have_text("lab:large")
     expect(page).to_have_url(re.compile("/chats/"))
     assert [request["model"] for request in lab.requests] == ["small", "large", "large"]

@@ -51,7 +51,10 @@ FAULTS = {
     "a megabyte of one word": Fault(Answer("a" * MEGABYTE), "too long"),
     "a megabyte of bullets": Fault(Answer("- a b c\n" * (MEGABYTE // 8)), "too long"),
     "a megabyte of thoughts": Fault(Answer("<think>" * (MEGABYTE // 7)), "too long"),
-    "another language": Fault(Answer("- 切换日期是三月三日，由平台团队负责。"), "Chinese script"),
+    "another language": Fault(
+        Answer("- 切换日期是三月三日，由平台团队负责。"),
+        "another script than its material: Chinese",
+    ),
     "broken JSON on the wire": Fault(Answer("{<html>", ending="garbage"), ""),
     "broken JSON": Fault(Answer('{"summary": ["The cutover is on 3'), "broken JSON"),
     "the call of a tool": Fault(

@@ -7,6 +7,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from chat.conversations.messages import post_message
 from chat.importers import jobs
@@ -302,7 +304,8 @@ class TestAdmin:
         body = {"action": "forget", "_selected_action": [str(poisoned.pk)]}
         page = page_of(admin_client.post(self.URL, body))
         assert "2 imported chats." in page and len(standing()) == 2
-        assert poisoned.name in page
+        assert date_format(localtime(poisoned.created_at), "DATETIME_FORMAT") in page
+        assert poisoned.name not in page
         admin_client.post(self.URL, body | {"confirmed": "yes", "reason": "wrong"})
         assert standing() == []
         # The file's name is gone, also from the log of the admin.

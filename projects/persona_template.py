@@ -42,7 +42,7 @@ CHARS_PER_STEP = 50
 MAX_NAME_CHARS = 100
 
 _QUOTED = re.compile(r"'([^'“”]{0,200})'")
-# The frequent messages of Jinja, which are translated.
+# The frequent messages of Jinja. Listed here so that `makemessages` adds them to the catalogue.
 JINJA_MESSAGES = (
     gettext_noop("%s is undefined."),
     gettext_noop("Unexpected end of template, expected %s."),

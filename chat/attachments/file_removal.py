@@ -77,6 +77,8 @@ def save_file(row: Any, name: str, content: File) -> None:
     try:
         row.file.save(name, content, save=False)
     except BaseException:
+        # Everything: a time limit or the end of the process may interrupt the writing, too. The
+        # storage may also be away, but its first error is the reason.
         with suppress(Exception):
             default_storage.delete(path)
         raise
